@@ -2,9 +2,9 @@
 
     python ci/cases.py FOLDER [--exclude REGEX]... [--jobs N] [--timeout SECONDS]
 
-FOLDER holds the executables test_*. A case has passed when its executable says so by name: one that crashes, ends the process or
-takes more than SECONDS has failed, and the cases after it are run by a new process. What a process says after its last case (a
-leak) is a failure of its own. Closes with `N passed, N failed`; what failed is named, with what it said, just before.
+FOLDER holds the executables test_*. A case has passed when its executable says so by name: one that crashes, ends the process or takes more
+than SECONDS has failed, and the cases after it are run by a new process. Output of a process after its last case (a leak) is a failure of
+its own. Closes with `N passed, N failed`; each failure is named, with its output, just before.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main():
 
 
 def end(*_):
-    """What was started leads a process group of its own, so that a case that hangs ends with all that it started."""
+    """Each process started here leads a process group of its own, so that a case that hangs ends with all that it started."""
     for process in running:
         os.killpg(process.pid, signal.SIGKILL)
     os._exit(1)

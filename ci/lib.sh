@@ -24,9 +24,14 @@ readonly kPackages=(
 readonly kTestPackages=(libgmock-dev libgtest-dev libmpfr-dev libgmp-dev)
 # Backends that are left out where these cannot be had, and what makes the second build of anything quick.
 readonly kOptionalPackages=(ccache libblis-serial-dev libdnnl-dev)
-# What tests start besides (ci/setup --services), and what they hold junit.xml, the manual page and completion in zsh against. The
-# packages start nothing by themselves.
-readonly kServicePackages=(slurmctld slurmd slurm-client groff libxml2-utils zsh)
+# What tests hold junit.xml, the manual page and completion in zsh against, and what the legs of ci/test over sources run. Tests are no
+# good without: a test that finds its tool missing names one of these, and fails where ci/test runs it.
+readonly kTestTools=(clang-format-14 groff libxml2-utils shellcheck zsh)
+# Of the legs of ci/test --all, which leave out what needs them where they cannot be had: Slurm's daemons (the packages start nothing by
+# themselves), a browser, the second compiler with libFuzzer.
+readonly kServicePackages=(slurmctld slurmd slurm-client)
+readonly kBrowserPackages=(chromium)
+readonly kClangPackages=(clang-14 libclang-rt-14-dev)
 # ci/bench besides.
 readonly kBenchPackages=(libbenchmark-dev)
 # The Python backends besides: venv for pip's sake, dev because torch.compile compiles against Python.h.
@@ -72,7 +77,7 @@ Install the equivalents of: $*"
 
 # want_packages NAME...: the same for what the machine may do without: nothing here stops.
 want_packages() {
-  (need_packages "$@" >&2) || say "going on without them: the backends that need them are left out"
+  (need_packages "$@" >&2) || say "going on without them: what needs them is left out"
 }
 
 # base_python: the interpreter that the virtual environments are made with. The system's own comes first, because its

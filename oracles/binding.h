@@ -40,8 +40,9 @@ struct RawOperands {
 /// The products of one element, by the pass of split operands.
 using Passes = std::vector<std::vector<SumTerm>>;
 
-/// What the reductions of tensors of the case sum, under the roundings of operands and products that each was asked for with last:
-/// the same terms for all orders and accumulators.
+/// Terms that reductions of the case's tensors add up, by node and element. Each node's are kept for the
+/// roundings of operands and products that it was last queried with; they are the same for all orders and
+/// accumulators.
 class TermsInside {
  public:
   /// Null where they are not kept.
@@ -84,7 +85,8 @@ struct EvaluationCache {
   const Plan* plan = nullptr;
   const std::map<std::string, TensorData>* inputs = nullptr;
   std::map<int, std::shared_ptr<RawMatrices>> matrices;
-  /// The last few that were asked for, by the key of `sums`: models come grouped by the roundings of their operands.
+  /// The last few that were requested, by the key of `sums`: models come grouped by the roundings of their
+  /// operands.
   std::vector<std::pair<std::string, std::shared_ptr<PlainSums>>> plain;
 
   /// Both outlive this.

@@ -91,7 +91,9 @@ class BoundHypothesis : public Hypothesis {
 
   std::vector<double> Possible(int64_t element) const override {
     const PlanNode& root = Root();
-    if (TooMany(element)) return {};
+    // Which neighbour is kept is not known: the results of sums are too few.
+    const bool either = std::ranges::any_of(Stores(), [](const RoundSpec& spec) { return spec.faithful; });
+    if (either || TooMany(element)) return {};
     if (root.kind == NodeKind::kReduce || root.kind == NodeKind::kDiv) return PossibleSums(element);
     // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
     if (binding_.acc.exact() || root.kind != NodeKind::kContract || !IsRaw(bank_->path.root) ||
@@ -180,16 +182,12 @@ class BoundHypothesis : public Hypothesis {
 
   std::vector<double> Simulate(int order, std::span<const int64_t> elements) const override {
     // MID and OUT of the root do not matter here: hypotheses that differ in them alone share a simulation.
-    std::string key = choice_.mode + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" +
-                      binding_.term_key + "|" + choice_.acc;
-    for (const auto& [cut, words] : choice_.cuts) {
-      key += "|" + std::to_string(cut);
-      for (const auto& word : words) key += ">" + word;
-    }
+    std::string key = std::to_string(bank_->node) + "|" + std::to_string(order) + "|" + binding_.term_key +
+                      "|" + AccWord(choice_.acc) + "|" + KeyOf(choice_);
     // One double holds what narrower roundings need (ToOdd). A store in binary64 is made here, from the pair.
-    const auto out = ParseOut(choice_.out);
-    const bool whole = choice_.mid == "none" && out && out->format->precision > 51;
-    if (whole) key += "|" + choice_.out;
+    const RoundSpec& out = choice_.out;
+    const bool whole = choice_.mid.none() && out.format != nullptr && out.format->precision > 51;
+    if (whole) key += "|" + OutWord(out);
     // Few elements are asked for before many, which begin with them.
     for (const int64_t element : elements.first(std::min<size_t>(elements.size(), 2)))
       key += ":" + std::to_string(element);
@@ -200,7 +198,7 @@ class BoundHypothesis : public Hypothesis {
     if (have < elements.size()) {
       known.elements.assign(elements.begin(), elements.end());
       known.values.resize(have);
-      SimulateInto(order, whole ? &*out : nullptr, elements.subspan(have), &known.values);
+      SimulateInto(order, whole ? &out : nullptr, elements.subspan(have), &known.values);
     }
     return {known.values.begin(), known.values.begin() + static_cast<std::ptrdiff_t>(elements.size())};
   }
@@ -282,7 +280,7 @@ class BoundHypothesis : public Hypothesis {
     const IntegerRatio* ratio = by.If<IntegerRatio>();
     // Of a quotient that is stored in binary64 one double does not hold enough.
     const bool whole = ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&
-                       (IsPowerOfTwo(by) || ParseOut(choice_.out)->format->precision <= Binary32().precision);
+                       (IsPowerOfTwo(by) || choice_.out.format->precision <= Binary32().precision);
     const int sum = shared_->plan.Root(root.args[0]);
     // The quotient's element is the sum's: neither is a view of another shape.
     if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
@@ -300,7 +298,7 @@ class BoundHypothesis : public Hypothesis {
   bool HasFurther() const {
     const AccSpec& acc = binding_.acc;
     if (!acc.binary() || acc.format != &Binary32() || acc.rounding != Rounding::kNearestEven ||
-        acc.via_float32 || acc.subnormals != Subnormals::kGradual || choice_.mid != "none" ||
+        acc.via_float32 || acc.subnormals != Subnormals::kGradual || !choice_.mid.none() ||
         !choice_.cuts.empty() || bank_->path.reductions.size() != 1)
       return false;
     const auto one_piece = [&](int node) {

@@ -1,4 +1,4 @@
-// One model of a value's bank, evaluated over the inputs of a case.
+// One candidate model of a value, evaluated over the inputs of a case.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
 /// The format of what a choice may take: a constant is in any that holds it.
 const FloatFormat* OfferedIn(const Plan& plan, int id, const Choice& choice) {
   if (const auto cut = choice.cuts.find(plan.Root(id)); cut != choice.cuts.end() && !cut->second.empty())
-    return FormatOfWord(cut->second.back());
+    return cut->second.back();
   const PlanNode& node = plan.at(plan.Root(id));
   if (node.kind != NodeKind::kConstant) return OperationFormat(plan, id, choice);
   const DoubleNumber* number = node.If<DoubleNumber>();
@@ -78,7 +78,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   if (KeepsFormat(node.kind)) {
     const int argument = node.args.front();
     if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty())
-      return FormatOfWord(cut->second.back());
+      return cut->second.back();
     return OperationFormat(plan, argument, choice);
   }
   // A quotient by a power of two has the bits of what is divided; in a format of a small range it may lose some.
@@ -88,7 +88,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
     if (divided != nullptr && divided->precision >= Binary32().precision) return divided;
   }
   if (IsReduction(node.kind) || node.inner) {
-    const AccSpec acc = *ParseAcc(choice.acc);
+    const AccSpec& acc = choice.acc;
     // Partial sums are no wider than what they are combined in.
     return acc.combine != nullptr ? acc.combine : acc.format;
   }
@@ -99,10 +99,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
 /// Precision of an operand after its input rounding.
 int OperandPrecision(const ValuePath& path, const Choice& choice, const std::string& operand) {
   const auto in = choice.in.find(operand);
-  if (in != choice.in.end()) {
-    if (const auto spec = ParseIn(in->second); spec && spec->format != nullptr)
-      return spec->format->precision;
-  }
+  if (in != choice.in.end() && in->second.format != nullptr) return in->second.format->precision;
   const FloatFormat* format = FormatOf(path.operands.at(operand));
   return format == nullptr ? 53 : format->precision;
 }
@@ -145,15 +142,12 @@ OnlySum OnlySumOf(const Plan& plan, const ValuePath& path, const Choice& choice)
     only.bits = only.term == nullptr ? 0 : only.term->precision;
   } else if (sum.kind == NodeKind::kContract && sum.args.size() <= 2 && sum.alpha() == 1) {
     only.bits = BitsOfProduct(plan, sum);
-    only.term = choice.prod != "exact" ? FormatOfWord(choice.prod) : FormatOfProduct(plan, sum);
+    only.term = choice.prod.format != nullptr ? choice.prod.format : FormatOfProduct(plan, sum);
   } else {
     return {};
   }
-  const auto out = ParseOut(choice.out);
-  if (out && out->rounding == Rounding::kNearestEven && !out->faithful &&
-      out->subnormals == Subnormals::kGradual)
-    only.stored = out->format;
-  if (choice.mid != "none") only.stored = FormatOfWord(choice.mid);
+  if (choice.out.to_nearest()) only.stored = choice.out.format;
+  if (!choice.mid.none()) only.stored = choice.mid.format;
   for (int id = path.root; id != path.reductions.front();) {
     const PlanNode& node = plan.at(id);
     const bool copies =
@@ -165,7 +159,7 @@ OnlySum OnlySumOf(const Plan& plan, const ValuePath& path, const Choice& choice)
       return {};
     id = node.args[0];
     if (const auto cut = choice.cuts.find(id); cut != choice.cuts.end() && !cut->second.empty())
-      only.stored = FormatOfWord(cut->second.front());
+      only.stored = cut->second.front();
   }
   return only;
 }
@@ -202,103 +196,95 @@ bool AddsNothing(const OnlySum& only, const AccSpec& acc) {
 
 }  // namespace
 
-const FloatFormat* FormatOfWord(const std::string& word) {
-  const auto spec = ParseMid(word);
-  ULPSCOPE_CHECK(spec.has_value(), "unknown format word " + word);
-  return spec->format;
-}
-
 bool IsWide(const FloatFormat* format) { return format != nullptr && format->precision > 11; }
 
-RoundSpec InOf(const std::string& word, const FloatFormat* held) {
-  RoundSpec spec = *ParseIn(word);
-  if (spec.format == nullptr && !spec.none() && held != nullptr) spec.daz_below = held->emin;
-  return spec;
+RoundSpec InOf(RoundSpec in, const FloatFormat* held) {
+  if (in.format == nullptr && !in.none() && held != nullptr) in.daz_below = held->emin;
+  return in;
 }
 
 namespace {
 
+/// Drops each format that holds every number of the format before it.
+void DropIdentities(const FloatFormat* current, FormatChain* formats) {
+  FormatChain kept;
+  for (const FloatFormat* format : *formats) {
+    if (current != nullptr && Holds(*format, *current)) continue;
+    kept.push_back(format);
+    current = format;
+  }
+  *formats = std::move(kept);
+}
+
+/// `stored_from`: what is stored has this format.
+void SimplifyStore(const ValuePath& path, const FloatFormat* stored_from, Choice* choice) {
+  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding
+  // once.
+  const FloatFormat* stored = choice->out.format;
+  bool nearest = stored != nullptr && choice->out.rounding == Rounding::kNearestEven;
+  if (stored != nullptr && !nearest && stored_from != nullptr && Holds(*stored, *stored_from)) {
+    choice->out = ToNearest(*stored);
+    nearest = true;
+  }
+  // Behind a function that libraries compute to a few units of a format, the direction of the last rounding to it is none of
+  // what can be known.
+  if (stored != nullptr && !nearest && path.approximate && stored->precision >= Binary32().precision) {
+    choice->out = ToNearest(*stored);
+    nearest = true;
+  }
+  if (nearest && choice->mid.rounds_to(*stored)) choice->mid = {};
+}
+
 Choice WithoutIdentities(const Plan& plan, const ValuePath& path, Choice choice) {
   std::erase_if(choice.in, [&](const auto& entry) {
     if (const auto scalar = path.scalars.find(entry.first); scalar != path.scalars.end())
-      return !scalar->second.contains(entry.second);
+      return !Contains(scalar->second, entry.second);
     const auto operand = path.operands.find(entry.first);
-    if (operand == path.operands.end() || entry.second == "as_is") return true;
+    if (operand == path.operands.end() || entry.second.none()) return true;
     const FloatFormat* format = FormatOf(operand->second);
-    const RoundSpec spec = *ParseIn(entry.second);
+    const RoundSpec& spec = entry.second;
     return format == nullptr || (spec.format != nullptr && Holds(*spec.format, *format));
   });
-  if (path.reductions.empty() && !path.has_inner) choice.acc = "exact";
-  if (!path.has_products) choice.prod = "exact";
-  if (choice.prod != "exact" && ProductsFit(path, choice, *FormatOfWord(choice.prod))) choice.prod = "exact";
+  if (path.reductions.empty() && !path.has_inner) choice.acc = {};
+  if (!path.has_products) choice.prod = {};
+  if (!choice.prod.none() && ProductsFit(path, choice, *choice.prod.format)) choice.prod = {};
   // A product that is rounded anyway when it enters a narrower or equal accumulator one by one is still
   // another model: round(round(ab) + s) is not round(ab + s). But a float64 product of float32 operands is
   // exact.
 
-  if (choice.mid != "none" && IsReduction(plan.at(path.root).kind)) {
+  if (!choice.mid.none() && IsReduction(plan.at(path.root).kind)) {
     Choice without = choice;
-    without.mid = "none";
+    without.mid = {};
     const OnlySum only = OnlySumOf(plan, path, without);
-    if (IsAddedOnce(only) && only.stored != nullptr &&
-        IsNoDetour(only, *FormatOfWord(choice.mid), *only.stored))
-      choice.mid = "none";
+    if (IsAddedOnce(only) && only.stored != nullptr && IsNoDetour(only, *choice.mid.format, *only.stored))
+      choice.mid = {};
   }
   const OnlySum only = OnlySumOf(plan, path, choice);
-  if (AddsNothing(only, *ParseAcc(choice.acc))) choice.acc = "exact";
-  const bool one_term = only.sum != nullptr && only.terms == 1 && choice.acc == "exact";
-  if (one_term && only.stored != nullptr && choice.prod != "exact" &&
-      FormatOfWord(choice.prod)->name == only.stored->name)
-    choice.prod = "exact";
+  if (AddsNothing(only, choice.acc)) choice.acc = {};
+  const bool one_term = only.sum != nullptr && only.terms == 1 && choice.acc.exact();
+  if (one_term && only.stored != nullptr && choice.prod.rounds_to(*only.stored)) choice.prod = {};
 
-  const auto drop_identities = [](const FloatFormat* current, std::vector<std::string>* words) {
-    std::vector<std::string> kept;
-    for (const auto& word : *words) {
-      const FloatFormat* format = FormatOfWord(word);
-      if (current != nullptr && Holds(*format, *current)) continue;
-      kept.push_back(word);
-      current = format;
-    }
-    *words = std::move(kept);
-  };
   // A copy into another dtype computes nothing: a rounding before its store is a rounding of what it copies.
   const PlanNode& root = plan.at(path.root);
-  if (choice.mid != "none" && (root.kind == NodeKind::kCast || root.kind == NodeKind::kStore)) {
+  if (!choice.mid.none() && (root.kind == NodeKind::kCast || root.kind == NodeKind::kStore)) {
     const int source = plan.Root(root.args[0]);
     if (Contains(path.cut_points, source)) {
-      choice.cuts[source].push_back(choice.mid);
-      choice.mid = "none";
+      choice.cuts[source].push_back(choice.mid.format);
+      choice.mid = {};
     }
   }
-  for (const int cut : path.cut_points)
-    drop_identities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
+  for (const int cut : path.cut_points) DropIdentities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
   std::erase_if(choice.cuts, [&](const auto& entry) {
     return entry.second.empty() || !Contains(path.cut_points, entry.first);
   });
   // Of one term, what it is in.
   const FloatFormat* before = one_term && choice.cuts.empty() ? OnlySumOf(plan, path, choice).term
                                                               : OperationFormat(plan, path.root, choice);
-  if (choice.mid != "none" && before != nullptr && Holds(*FormatOfWord(choice.mid), *before))
-    choice.mid = "none";
-  const auto out = ParseOut(choice.out);
-  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding
-  // once.
-  const FloatFormat* stored_from = choice.mid != "none" ? FormatOfWord(choice.mid) : before;
-  bool nearest = out && out->rounding == Rounding::kNearestEven;
-  if (out && !nearest && stored_from != nullptr && Holds(*out->format, *stored_from)) {
-    choice.out = std::string(out->format->name) + "_rne";
-    nearest = true;
-  }
-  // Behind a function that libraries compute to a few units of a format, the direction of the last rounding to it is none of
-  // what can be known.
-  if (out && !nearest && path.approximate && out->format->precision >= Binary32().precision) {
-    choice.out = std::string(out->format->name) + "_rne";
-    nearest = true;
-  }
-  if (choice.mid != "none" && nearest && FormatOfWord(choice.mid)->name == out->format->name)
-    choice.mid = "none";
+  if (!choice.mid.none() && before != nullptr && Holds(*choice.mid.format, *before)) choice.mid = {};
+  SimplifyStore(path, !choice.mid.none() ? choice.mid.format : before, &choice);
   const bool stores = std::ranges::any_of(
       choice.cuts, [&](const auto& entry) { return plan.at(entry.first).kind != NodeKind::kCast; });
-  if (!stores) choice.mode = "_rne";
+  if (!stores) choice.mode = Rounding::kNearestEven;
   return choice;
 }
 
@@ -321,18 +307,18 @@ PrecisionModel ModelOf(const Plan& plan, const ValuePath& path, const Choice& ch
   model.acc = choice.acc;
   model.mid = choice.mid;
   model.out = choice.out;
-  const FloatFormat* coarsest = choice.mid == "none" ? nullptr : FormatOfWord(choice.mid);
-  for (const auto& [cut, words] : choice.cuts) {
+  const FloatFormat* coarsest = choice.mid.format;
+  for (const auto& [cut, formats] : choice.cuts) {
     const FloatFormat* own = nullptr;
-    for (const auto& word : words) {
-      if (own == nullptr || FormatOfWord(word)->precision < own->precision) own = FormatOfWord(word);
+    for (const FloatFormat* format : formats) {
+      if (own == nullptr || format->precision < own->precision) own = format;
     }
-    model.cuts[NameOf(plan, cut)] = std::string(own->name);
+    model.cuts[NameOf(plan, cut)] = ToNearest(*own);
     const bool asked = AskedFormat(plan.at(cut)) == own;
     if (!asked && (coarsest == nullptr || own->precision < coarsest->precision)) coarsest = own;
   }
-  if (!model.cuts.empty() && choice.mid != "none") model.cuts[NameOf(plan, path.root)] = choice.mid;
-  if (coarsest != nullptr) model.mid = std::string(coarsest->name);
+  if (!model.cuts.empty() && !choice.mid.none()) model.cuts[NameOf(plan, path.root)] = choice.mid;
+  if (coarsest != nullptr) model.mid = ToNearest(*coarsest);
   return model;
 }
 
@@ -340,11 +326,8 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   Binding binding;
   binding.store.resize(plan.nodes.size());
   binding.in.resize(plan.nodes.size());
-  binding.prod = *ParseProd(choice.prod);
-  binding.acc = *ParseAcc(choice.acc);
-  const Rounding mode = choice.mode == "_rz"    ? Rounding::kTowardZero
-                        : choice.mode == "_rna" ? Rounding::kNearestAway
-                                                : Rounding::kNearestEven;
+  binding.prod = choice.prod;
+  binding.acc = choice.acc;
   for (const int id : path.reductions) {
     const PlanNode& node = plan.at(id);
     for (size_t i = 0; i < (node.kind == NodeKind::kContract ? 2u : 1u); ++i) {
@@ -352,24 +335,23 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
         binding.in[static_cast<size_t>(id)][i] = InOf(in->second, HeldIn(plan, node.args[i]));
     }
   }
-  for (const auto& [cut, words] : choice.cuts) {
-    for (const auto& word : words) {
-      RoundSpec spec = *ParseMid(word);
+  for (const auto& [cut, formats] : choice.cuts) {
+    for (const FloatFormat* const& format : formats) {
+      RoundSpec spec = ToNearest(*format);
       // A truncating backend truncates its intermediate stores too; what the program casts is rounded as
       // casts are.
-      if (plan.at(cut).kind != NodeKind::kCast && &word == &words.back()) spec.rounding = mode;
+      if (plan.at(cut).kind != NodeKind::kCast && &format == &formats.back()) spec.rounding = choice.mode;
       binding.store[static_cast<size_t>(cut)].push_back(spec);
     }
   }
   auto& last = binding.store[static_cast<size_t>(path.root)];
-  if (choice.mid != "none") last.push_back(*ParseMid(choice.mid));
-  if (const auto out = ParseOut(choice.out)) last.push_back(*out);
-  for (const auto& [scalar, words] : path.scalars) {
-    if (const auto in = choice.in.find(scalar); in != choice.in.end())
-      binding.scalars[scalar] = *ParseIn(in->second);
+  if (!choice.mid.none()) last.push_back(choice.mid);
+  if (!choice.out.none()) last.push_back(choice.out);
+  for (const auto& [scalar, conversions] : path.scalars) {
+    if (const auto in = choice.in.find(scalar); in != choice.in.end()) binding.scalars[scalar] = in->second;
   }
-  for (const auto& [operand, word] : choice.in) binding.term_key += operand + ":" + word + ",";
-  binding.term_key += choice.prod;
+  for (const auto& [operand, in] : choice.in) binding.term_key += operand + ":" + InWord(in) + ",";
+  binding.term_key += ProdWord(choice.prod);
   return binding;
 }
 

@@ -15,7 +15,7 @@
 namespace ulpscope {
 namespace {
 
-/// What is known of a comparison.
+/// Truth of a comparison, as far as it is decided.
 enum class Answer { kNo, kYes, kOpen };
 
 Answer Not(Answer a) { return a == Answer::kOpen ? a : a == Answer::kYes ? Answer::kNo : Answer::kYes; }
@@ -44,7 +44,7 @@ Answer IsSame(const Real& a, const Real& b) {
   return below == Answer::kNo && above == Answer::kNo ? Answer::kYes : Answer::kOpen;
 }
 
-/// What is called true: anything but a zero.
+/// Anything but a zero is true.
 Answer IsTrue(const Real& a) { return IsNoNumber(a) ? Answer::kYes : Not(IsSame(a, Real::From(0.0))); }
 
 bool MayBeNan(Interval a) { return a.special || std::isnan(a.lo) || std::isnan(a.hi); }
@@ -196,7 +196,7 @@ Interval Fmod(Interval a, Interval b) {
   return {.lo = a.lo < 0 ? -reach : 0, .hi = a.hi > 0 ? reach : 0};
 }
 
-/// Of what has a tail the remainder of the heads, moved by it.
+/// Remainder of the heads, moved by a's tail if it has one.
 TwoDoubles Fmod(TwoDoubles a, TwoDoubles b) {
   const TwoDoubles head{.hi = std::fmod(a.hi, b.hi), .lo = 0};
   if (a.lo == 0 || !std::isfinite(head.hi)) return head;
@@ -335,7 +335,8 @@ Real RankOf(const PlanNode& node, std::span<const Real> line) {
     const auto [first, last] = PlacesOf(ranking, line);
     return Real::Between({.m = first, .e = 0}, {.m = last, .e = 0});
   }
-  // What stands at a place lies between what stands there by the lower ends and by the upper ones.
+  // The value at a place lies between the one there in the order of the lower ends and the one there in the
+  // order of the upper ends.
   const Real &low = line[At(ranking, line, ComparedBy{.upper = false})],
              &high = line[At(ranking, line, ComparedBy{.upper = true})];
   if (IsNoNumber(low)) return low;

@@ -1,7 +1,8 @@
 // Steps that round nothing, in each arithmetic: the larger of two, whole parts, remainders, signs, comparisons and logic.
 //
-// A condition is a number, 0 or 1, so that it can be stored, cast and counted like any other value; where an
-// enclosure lies on both sides of an edge it is either. What hangs on an open condition is either choice.
+// A condition is a number, 0 or 1, so that it can be stored, cast and counted like any other value. It is
+// either if an enclosure lies on both sides of an edge. A value chosen by an open condition may be either
+// choice.
 #pragma once
 
 #include <optional>
@@ -29,7 +30,7 @@ Value ChoiceOf(const PlanNode& node, std::span<const Value> args) {
   return IsRanked(node.kind) ? RankOf(node, args) : ChoiceOf(node.kind, args);
 }
 
-/// What a condition says; nothing where it may say either.
+/// The value of a condition; nothing if it may be either.
 std::optional<bool> TruthOf(const Real& condition);
 std::optional<bool> TruthOf(Interval condition);
 std::optional<bool> TruthOf(TwoDoubles condition);

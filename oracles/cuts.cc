@@ -6,58 +6,67 @@
 #include <string_view>
 
 #include "harness/words/facets.h"
-#include "oracles/canonical.h"
+#include "harness/words/gradient_name.h"
 
 namespace ulpscope {
 namespace {
 
-void AddUnique(std::vector<std::vector<std::string>>* options, std::vector<std::string> option) {
+void AddUnique(std::vector<FormatChain>* options, FormatChain option) {
   if (std::find(options->begin(), options->end(), option) == options->end())
     options->push_back(std::move(option));
 }
 
-std::string Own(const PlanNode& node) {
-  const FloatFormat* declared = FormatOf(node.dtype);
-  return declared == nullptr ? "" : std::string(declared->name);
+/// A rounding through `format` before the declared store.
+FormatChain Through(const FloatFormat& format, const FloatFormat& own) {
+  return Holds(own, format) ? FormatChain{&format} : FormatChain{&format, &own};
 }
 
-/// A rounding through `word` before the declared store.
-std::vector<std::string> Through(const std::string& word, const std::string& own) {
-  return Holds(*FormatOfWord(own), *FormatOfWord(word)) ? std::vector<std::string>{word}
-                                                        : std::vector<std::string>{word, own};
-}
-
-/// What a backend may do with one intermediate. A lone cut point is tried at every format, several at the
-/// likely ones.
-std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePath& path, int id) {
+/// Rounding options of one intermediate. A lone cut point is tried at every format, several at the likely
+/// ones.
+std::vector<FormatChain> CutOptions(const Plan& plan, const ValuePath& path, int id) {
   const PlanNode& node = plan.at(id);
-  std::vector<std::vector<std::string>> options{{}};
-  const std::string own = Own(node);
-  if (own.empty()) return options;
+  std::vector<FormatChain> options{{}};
+  const FloatFormat* own = FormatOf(node.dtype);
+  if (own == nullptr) return options;
   if (node.handed_on) {
     const bool computes = node.kind != NodeKind::kCast && node.kind != NodeKind::kStore;
-    if (computes && FormatOfWord(own)->precision < Binary32().precision) AddUnique(&options, {"float32"});
+    if (computes && own->precision < Binary32().precision) AddUnique(&options, {&Binary32()});
     return options;
   }
   if (IsStep(node)) {
-    AddUnique(&options, {NarrowOf(plan, path)});
+    AddUnique(&options, {&NarrowOf(plan, path)});
     return options;
   }
   AddUnique(&options, {own});
   if (node.kind == NodeKind::kCast || node.kind == NodeKind::kStore) return options;
   const bool alone = path.cut_points.size() == 1;
-  for (const char* word : {"bfloat16", "float32", "float16", "tf32"}) {
-    const bool narrower =
-        std::string_view(word) == "bfloat16" && Holds(*FormatOfWord(own), *FormatOfWord(word));
-    const bool in_registers = std::string_view(word) == "float32" && FormatOfWord(own)->precision < 24;
-    if (alone || narrower || in_registers) AddUnique(&options, Through(word, own));
+  for (const FloatFormat* format : {&Bfloat16(), &Binary32(), &Binary16(), &Tf32()}) {
+    const bool narrower = format == &Bfloat16() && Holds(*own, *format);
+    const bool in_registers = format == &Binary32() && own->precision < format->precision;
+    if (alone || narrower || in_registers) AddUnique(&options, Through(*format, *own));
   }
   return options;
+}
+
+/// Nodes that carry numbers to the root. A node that decides only a mask does not: rounding it changes the
+/// result only if it changes a comparison.
+std::set<int> CarriesNumbers(const Plan& plan, const ValuePath& path) {
+  std::set<int> reached;
+  std::vector<int> pending{path.root};
+  while (!pending.empty()) {
+    const int id = pending.back();
+    pending.pop_back();
+    if (plan.at(id).dtype == DType::kBool || !reached.insert(id).second) continue;
+    reached.insert(plan.Root(id));
+    for (const int arg : plan.at(id).args) pending.push_back(arg);
+  }
+  return reached;
 }
 
 /// Cut points that behave alike (eight temporaries of one loop) share one choice.
 std::string GroupKey(const PlanNode& node) {
   if (IsStep(node)) return node.name;
+  if (node.name.starts_with(kPartialGradient)) return std::string(kPartialGradient);
   if (node.handed_on) return "handed on:" + std::string(Name(node.dtype));
   const std::string kind = node.kind == NodeKind::kContract ? "contract"
                            : node.kind == NodeKind::kReduce ? "reduce"
@@ -70,14 +79,19 @@ std::string GroupKey(const PlanNode& node) {
 /// The options of each group of cut points that share a choice.
 struct CutGroup {
   std::vector<int> members;
-  std::vector<std::vector<std::string>> options;
+  std::vector<FormatChain> options;
 };
 
 std::vector<CutGroup> CutGroups(const Plan& plan, const ValuePath& path) {
   std::map<std::string, std::vector<int>> groups;
   const bool few = path.cut_points.size() <= 3;
-  for (const int cut : path.cut_points)
-    groups[few ? std::to_string(cut) : GroupKey(plan.at(cut))].push_back(cut);
+  const std::set<int> carries = CarriesNumbers(plan, path);
+  for (const int cut : path.cut_points) {
+    const std::string key = few                     ? std::to_string(cut)
+                            : carries.contains(cut) ? GroupKey(plan.at(cut))
+                                                    : "mask of " + GroupKey(plan.at(cut));
+    groups[key].push_back(cut);
+  }
   constexpr double kMost = 100;
   double count = 1;
   std::vector<CutGroup> all;
@@ -93,20 +107,20 @@ std::vector<CutGroup> CutGroups(const Plan& plan, const ValuePath& path) {
 
 }  // namespace
 
-std::string NarrowOf(const Plan& plan, const ValuePath& path) {
+const FloatFormat& NarrowOf(const Plan& plan, const ValuePath& path) {
   const FloatFormat* own = FormatOf(plan.at(path.root).dtype);
-  return own != nullptr && own->precision <= 11 ? std::string(own->name) : "bfloat16";
+  return own != nullptr && own->precision <= 11 ? *own : Bfloat16();
 }
 
-CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string& word) {
+CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const RoundSpec& mid) {
   CutChoice choice;
   for (const int cut : path.cut_points) {
     const PlanNode& node = plan.at(cut);
-    const std::string own = Own(node);
-    if (IsStep(node) || own.empty() || node.handed_on) continue;
+    const FloatFormat* own = FormatOf(node.dtype);
+    if (IsStep(node) || own == nullptr || node.handed_on) continue;
     const bool through =
-        word != "none" && node.kind != NodeKind::kCast && (IsReduction(node.kind) || word == "float32");
-    choice[cut] = through ? Through(word, own) : std::vector<std::string>{own};
+        !mid.none() && node.kind != NodeKind::kCast && (IsReduction(node.kind) || mid.rounds_to(Binary32()));
+    choice[cut] = through ? Through(*mid.format, *own) : FormatChain{own};
   }
   return choice;
 }
@@ -131,7 +145,7 @@ std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
     }
     all = std::move(next);
   }
-  for (const auto& word : MidWords()) all.push_back(UniformCuts(plan, path, word));
+  for (const auto& word : MidWords()) all.push_back(UniformCuts(plan, path, *ParseMid(word)));
   // Without a cut point they are all the same.
   std::set<CutChoice> seen;
   std::erase_if(all, [&](const CutChoice& choice) { return !seen.insert(choice).second; });

@@ -1,7 +1,7 @@
-// Cuts: what backends may do with the intermediates on the way to a value, all of them together.
+// Cuts: the roundings that backends may apply to the intermediates of a value, all of them together.
 //
-// Each may stay as it is, be stored as declared or be rounded otherwise on the way. A few are tried one by one; of many, those
-// that behave alike (eight temporaries of one loop) share one choice.
+// Each may stay as it is, be stored as declared or be rounded in another way. A few are tried one by one; of
+// many, those that behave alike (eight temporaries of one loop) share one choice.
 #pragma once
 
 #include <map>
@@ -12,15 +12,17 @@
 
 namespace ulpscope {
 
-/// By cut point, the formats applied in order; empty: unrounded.
-using CutChoice = std::map<int, std::vector<std::string>>;
+/// Formats that a value is rounded to one after another, to nearest; empty: it is not rounded.
+using FormatChain = std::vector<const FloatFormat*>;
+/// By cut point.
+using CutChoice = std::map<int, FormatChain>;
 
 std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path);
 /// At most so many: they double with each group, and to list them all to count them would cost more than to judge with them.
 double CountCuts(const Plan& plan, const ValuePath& path);
-/// Everything stored as declared, sums rounded through `word` first: what a uniform backend does.
-CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string& word);
+/// Everything stored as declared, sums rounded through `mid` first: what a uniform backend does.
+CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const RoundSpec& mid);
 /// The 16-bit format of a composite op's steps: the result's own where it is narrow, else bfloat16.
-std::string NarrowOf(const Plan& plan, const ValuePath& path);
+const FloatFormat& NarrowOf(const Plan& plan, const ValuePath& path);
 
 }  // namespace ulpscope

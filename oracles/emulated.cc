@@ -20,8 +20,9 @@ double UnitsOf(const PlanNode& node, TwoDoubles value) {
   return FunctionReach(node.kind, value.hi, format) / Ulp(value.hi, format);
 }
 
-/// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's
-/// bits. A third of them leans to either side, as polynomials do.
+/// One of the values that an implementation may give for f(argument). No two implementations agree, so the
+/// error is drawn from the argument's bits. A third of the variants is biased to either side, as polynomials
+/// are.
 TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact, double most) {
   if (inexact == 0 || !std::isfinite(value.hi) || value.lo == 0) return value;
   const uint64_t z =
@@ -61,71 +62,67 @@ TwoDoubles EmulatedArithmetic::Count(const PlanNode& node, int64_t index) const 
              Multiply({.hi = step, .lo = 0}, {.hi = static_cast<double>(index), .lo = 0}));
 }
 
-TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args,
-                                           std::span<const TwoDoubles>) const {
-  TwoDoubles value;
+TwoDoubles EmulatedArithmetic::Computed(const PlanNode& node, std::span<const TwoDoubles> args) const {
+  const auto disturbed = [&](const TwoDoubles& value, double units) {
+    return Disturbed(node, args[0].hi, value, inexact_, units);
+  };
   switch (node.kind) {
     case NodeKind::kAdd:
-      value = Add(args[0], args[1]);
-      break;
+      return Add(args[0], args[1]);
     case NodeKind::kSub:
-      value = Add(args[0], Negate(args[1]));
-      break;
+      return Add(args[0], Negate(args[1]));
     case NodeKind::kMul:
-      value = Multiply(args[0], args[1]);
-      break;
+      return Multiply(args[0], args[1]);
     case NodeKind::kDiv:
-      value = Divide(args[0], args[1]);
-      break;
+      return Divide(args[0], args[1]);
     case NodeKind::kNeg:
-      value = Negate(args[0]);
-      break;
+      return Negate(args[0]);
     case NodeKind::kSqrt:
-      value = SquareRoot(args[0]);
-      break;
+      return SquareRoot(args[0]);
     case NodeKind::kRsqrt:
-      value = Divide({.hi = 1, .lo = 0}, SquareRoot(args[0]));
-      break;
+      return Divide({.hi = 1, .lo = 0}, SquareRoot(args[0]));
     case NodeKind::kRelu:
-      value = args[0].hi > 0 ? args[0] : TwoDoubles{};
-      break;
+      return args[0].hi > 0 ? args[0] : TwoDoubles{};
     case NodeKind::kAbs:
-      value = std::signbit(args[0].hi) ? Negate(args[0]) : args[0];
-      break;
-    case NodeKind::kMaximum:
-      value = args[0];
+      return std::signbit(args[0].hi) ? Negate(args[0]) : args[0];
+    case NodeKind::kMaximum: {
+      TwoDoubles value = args[0];
       for (const TwoDoubles& other : args) {
         if (std::isnan(other.hi) || other.hi > value.hi || (other.hi == value.hi && other.lo > value.lo))
           value = other;
       }
-      break;
-    case NodeKind::kMinimum:
-      value = args[0];
+      return value;
+    }
+    case NodeKind::kMinimum: {
+      TwoDoubles value = args[0];
       for (const TwoDoubles& other : args) {
         const std::array<TwoDoubles, 2> both{value, other};
         value = ChoiceOf(NodeKind::kSmaller, both);
       }
-      break;
-    case NodeKind::kProduct:
-      value = {.hi = 1, .lo = 0};
+      return value;
+    }
+    case NodeKind::kProduct: {
+      TwoDoubles value{.hi = 1, .lo = 0};
       for (const TwoDoubles& other : args) {
         value = Multiply(value, other);
         if (!Acc().exact()) value = {.hi = StoreIn(Acc(), value), .lo = 0};
       }
-      break;
+      return value;
+    }
     case NodeKind::kPower:
-      value = Disturbed(node, args[0].hi, PairPower(args[0], args[1].hi), inexact_, FunctionSlack(node.kind));
-      break;
+      return disturbed(PairPower(args[0], args[1].hi), FunctionSlack(node.kind));
     case NodeKind::kAtan2:
-      value = Disturbed(node, args[0].hi, PairAtan2(args[0], args[1]), inexact_, FunctionSlack(node.kind));
-      break;
+      return disturbed(PairAtan2(args[0], args[1]), FunctionSlack(node.kind));
     default:
-      value = IsFunction(node.kind)      ? PairFunction(node.kind, args[0])
-              : RoundsNothing(node.kind) ? ChoiceOf(node, args)
-                                         : args[0];
-      if (IsFunction(node.kind)) value = Disturbed(node, args[0].hi, value, inexact_, UnitsOf(node, value));
-      break;
+      if (!IsFunction(node.kind)) return RoundsNothing(node.kind) ? ChoiceOf(node, args) : args[0];
+      const TwoDoubles value = PairFunction(node.kind, args[0]);
+      return disturbed(value, UnitsOf(node, value));
   }
+}
+
+TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args,
+                                           std::span<const TwoDoubles>) const {
+  TwoDoubles value = Computed(node, args);
   // Steps that have other algebraic forms are off as functions are, in the format that the op computes in;
   // others are modelled in one form.
   const bool wide = !Acc().exact() && *Acc().format == ComputeFormat(node);
@@ -141,7 +138,7 @@ const SumOrder& EmulatedArithmetic::Order() const {
   return order_ == nullptr ? sequential : *order_;
 }
 
-/// `aligned`: the accumulator asks for the exponent of the product.
+/// `aligned`: the accumulator needs the exponent of the product.
 SumTerm EmulatedArithmetic::OneProduct(const std::array<RoundSpec, 2>& in, TwoDoubles a, TwoDoubles b,
                                        bool aligned) const {
   SumTerm term;

@@ -3,262 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "harness/base/check.h"
-#include "harness/num/error_free.h"
 #include "oracles/functions/enclose.h"
+#include "oracles/interval_math.h"
 
 namespace ulpscope {
-namespace {
-
-double AddDown(double a, double b) {
-  const TwoDoubles sum = TwoSum(a, b);
-  return std::isfinite(sum.hi) && sum.lo < 0 ? Down(sum.hi) : sum.hi;
-}
-double AddUp(double a, double b) {
-  const TwoDoubles sum = TwoSum(a, b);
-  return std::isfinite(sum.hi) && sum.lo > 0 ? Up(sum.hi) : sum.hi;
-}
-
-/// fma gives the rounding error of a product exactly above 2^-969; below, one step outwards always covers it.
-double MulDown(double a, double b) {
-  const double p = a * b;
-  if (p == 0 && (a == 0 || b == 0)) return 0;
-  if (!std::isfinite(p)) return p;
-  return std::fabs(p) < 0x1p-960 || std::fma(a, b, -p) < 0 ? Down(p) : p;
-}
-double MulUp(double a, double b) {
-  const double p = a * b;
-  if (p == 0 && (a == 0 || b == 0)) return 0;
-  if (!std::isfinite(p)) return p;
-  return std::fabs(p) < 0x1p-960 || std::fma(a, b, -p) > 0 ? Up(p) : p;
-}
-
-bool HasNan(Interval a) { return std::isnan(a.lo) || std::isnan(a.hi); }
-
-Interval Multiply(Interval a, Interval b) {
-  if (HasNan(a) || HasNan(b)) return kEverything;
-  if (a.lo == a.hi && b.lo == b.hi) return {.lo = MulDown(a.lo, b.lo), .hi = MulUp(a.lo, b.lo)};
-  const Interval result{
-      .lo = std::min({MulDown(a.lo, b.lo), MulDown(a.lo, b.hi), MulDown(a.hi, b.lo), MulDown(a.hi, b.hi)}),
-      .hi = std::max({MulUp(a.lo, b.lo), MulUp(a.lo, b.hi), MulUp(a.hi, b.lo), MulUp(a.hi, b.hi)})};
-  return HasNan(result) ? kEverything : result;
-}
-
-Interval Divide(Interval a, Interval b) {
-  if (HasNan(a) || HasNan(b) || (b.lo <= 0 && b.hi >= 0)) return kEverything;
-  double lo = kInf, hi = -kInf;
-  for (const double x : {a.lo, a.hi}) {
-    for (const double y : {b.lo, b.hi}) {
-      const double q = x / y;
-      const double rest = std::fma(-q, y, x);  // sign of x - q y, exact up to underflow
-      const bool exact = rest == 0 && std::fabs(q) > 0x1p-960;
-      lo = std::min(lo, exact || q == 0 ? q : Down(q));
-      hi = std::max(hi, exact || q == 0 ? q : Up(q));
-    }
-  }
-  return {.lo = lo, .hi = hi};
-}
-
-Interval SquareRoot(Interval a) {
-  if (HasNan(a) || a.hi < 0) return kEverything;
-  const double low = a.lo <= 0 ? 0 : std::sqrt(a.lo);
-  const double high = std::sqrt(a.hi);
-  return {.lo = low == 0 || std::fma(low, low, -a.lo) == 0 ? low : Down(low),
-          .hi = std::fma(high, high, -a.hi) == 0 ? high : Up(high)};
-}
-
-inline double Magnitude(Interval a) { return std::max(std::fabs(a.lo), std::fabs(a.hi)); }
-
-/// An infinity or a NaN for certain. A sum that takes one in is never finite again.
-bool IsNotFinite(Interval a) { return HasNan(a) || (a.lo == a.hi && !std::isfinite(a.lo)); }
-
-/// The neighbours of [a.lo, a.hi] in a format.
-Interval Outwards(const FloatFormat& format, Interval a) {
-  const auto neighbour = [&](double value, double direction) {
-    const double inwards = RoundTo(value, format, Rounding::kTowardZero);
-    if (inwards == value || std::signbit(value) != std::signbit(direction)) return inwards;
-    return RoundTo(inwards + std::copysign(Ulp(inwards, format), direction), format);
-  };
-  return {.lo = neighbour(a.lo, -1), .hi = neighbour(a.hi, 1)};
-}
-
-Interval Rounded(const RoundSpec& spec, Interval a) {
-  if (spec.faithful && !HasNan(a)) return Outwards(*spec.format, a);
-  const double low = spec.Apply(a.lo);
-  return {.lo = low, .hi = a.hi == a.lo ? low : spec.Apply(a.hi)};
-}
-
-/// What any order of a narrow plain accumulator makes of at most two terms that it holds. Wide ones may take in products that
-/// were not rounded before.
-std::optional<double> OneSum(const AccSpec& acc, const TermSum& sum) {
-  if (sum.count < 0 || sum.count > 2 || !acc.binary() || acc.partial != nullptr || acc.combine != nullptr ||
-      acc.format->precision >= Binary32().precision)
-    return std::nullopt;
-  for (const double term : {sum.first, sum.second}) {
-    if (std::isnan(term) || RoundTo(term, *acc.format) != term) return std::nullopt;
-  }
-  return StoreIn(acc, TwoSum(sum.first, sum.second));
-}
-
-/// Every order of `acc` gives the one number of `sum`. Of what is added nothing is known that would tell a block unit's alignment
-/// but that it has no bit below those of normal numbers.
-bool IsExact(const AccSpec& acc, const TermSum& sum) {
-  return sum.lo == sum.hi && (acc.block == 0 || sum.lowest >= Binary16().emin) &&
-         SumsExactly(acc, sum.lowest, (std::fabs(sum.lo) + sum.magnitude) / 2);
-}
-
-}  // namespace
-
-/// Terms that are not finite for certain: an infinity of one sign makes the sum that infinity, unless the others
-/// overflow to the opposite one on the way.
-struct BrokenTerms {
-  bool up = false, down = false, none = false;  ///< an infinity of either sign, a NaN
-
-  void See(Interval term) {
-    if (HasNan(term))
-      none = true;
-    else if (term.lo == term.hi && std::isinf(term.lo))
-      (term.lo > 0 ? up : down) = true;
-  }
-  bool any() const { return up || down || none; }
-  /// `magnitude`: of the finite terms. A sum that is not finite has no magnitude of its own: NaN.
-  TermSum Sum(double magnitude) const {
-    const double kNan = std::numeric_limits<double>::quiet_NaN();
-    return {.lo = none || (up && down) ? kNan : up ? kInf : -kInf, .hi = magnitude, .magnitude = kNan};
-  }
-};
-
-/// The terms of a sum that are not zero for certain. Zeros are added exactly by every accumulator.
-class Support {
- public:
-  void See(Interval term) {
-    if (term.lo == 0 && term.hi == 0) return;
-    const bool is_point = term.lo == term.hi;
-    const double point = is_point ? term.lo : std::numeric_limits<double>::quiet_NaN();
-    lowest_ = std::min(lowest_, is_point ? ExponentOfLowestBit(point) : std::numeric_limits<int>::min());
-    if (count_ < 2) terms_[static_cast<size_t>(count_)] = point;
-    ++count_;
-  }
-  TermSum In(TermSum sum) const {
-    sum.count = count_;
-    sum.lowest = lowest_;
-    const bool few = count_ <= 2;
-    sum.first = few ? terms_[0] : std::numeric_limits<double>::quiet_NaN();
-    sum.second = few ? terms_[1] : std::numeric_limits<double>::quiet_NaN();
-    return sum;
-  }
-
- private:
-  int64_t count_ = 0;
-  int lowest_ = kAnyMultiple;
-  std::array<double, 2> terms_{};
-};
-
-/// A running sum in two doubles; its own error stays below (count + 2) 2^-104 times the sum of magnitudes.
-class EnclosureArithmetic::PairSum {
- public:
-  void Add(double value) {
-    const TwoDoubles sum = TwoSum(hi_, value);
-    hi_ = sum.hi;
-    lo_ += sum.lo;
-  }
-  double Bound(double direction, double magnitude, double count) const {
-    const TwoDoubles sum = TwoSum(hi_, lo_);
-    if (!std::isfinite(sum.hi)) return std::isnan(sum.hi) ? direction * kInf : sum.hi;
-    const bool exact = lo_ == 0;
-    if (exact) return sum.hi;
-    const double slack = magnitude * count * 0x1p-100;
-    const double edge = sum.lo + direction * slack;
-    if (edge == 0) return sum.hi;
-    const double moved = sum.hi + edge;
-    return direction > 0 ? std::max(Up(moved), sum.hi) : std::min(Down(moved), sum.hi);
-  }
-
- private:
-  double hi_ = 0, lo_ = 0;
-};
 
 double ConstantValue(const PlanNode& node, const Binding& binding) {
   const auto& [value, scalar] = node.Get<DoubleNumber>();
   const auto rounding = scalar.empty() ? binding.scalars.end() : binding.scalars.find(scalar);
   return rounding == binding.scalars.end() ? value : rounding->second.Apply(value);
-}
-
-bool TermsInside::OfNode::IsUnder(const Binding& binding, int node) const {
-  return in == binding.in[static_cast<size_t>(node)] && prod == binding.prod;
-}
-
-const Passes* TermsInside::Find(const Binding& binding, int node, int64_t index) const {
-  const auto of_node = known_.find(node);
-  if (of_node == known_.end() || !of_node->second.IsUnder(binding, node)) return nullptr;
-  const auto entry = of_node->second.by_element.find(index);
-  return entry == of_node->second.by_element.end() ? nullptr : &entry->second;
-}
-
-void TermsInside::Keep(const Binding& binding, int node, int64_t index, Passes passes) {
-  OfNode& of_node = known_[node];
-  if (!of_node.IsUnder(binding, node)) {
-    terms_ -= of_node.terms;
-    of_node = {
-        .in = binding.in[static_cast<size_t>(node)], .prod = binding.prod, .by_element = {}, .terms = 0};
-  }
-  size_t terms = 0;
-  for (const auto& pass : passes) terms += pass.size();
-  if (terms_ + terms > kMostTerms) return;
-  of_node.terms += terms;
-  terms_ += terms;
-  of_node.by_element[index] = std::move(passes);
-}
-
-EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, TensorData>& tensors)
-    : raw(p.nodes.size()), operands(p.nodes.size()), fixed(p.nodes.size()), plan(&p), inputs(&tensors) {
-  std::vector<bool> untouched(p.nodes.size());
-  for (size_t id = 0; id < p.nodes.size(); ++id) {
-    const PlanNode& node = p.nodes[id];
-    const auto is_untouched = [&](int arg) { return untouched[static_cast<size_t>(arg)]; };
-    // A product's addend is no operand of its.
-    const std::span factors =
-        std::span(node.args).first(node.kind == NodeKind::kContract ? 2 : node.args.size());
-    const bool below = std::ranges::all_of(factors, is_untouched);
-    const DoubleNumber* number = node.If<DoubleNumber>();
-    const bool scalar = node.kind == NodeKind::kConstant && (number == nullptr || !number->scalar.empty());
-    // 0 and 1 are numbers of every format.
-    const bool stored = (node.kind == NodeKind::kStore || node.kind == NodeKind::kCast) &&
-                        IsCondition(p.at(p.Root(node.args[0])).kind);
-    const bool keeps = node.kind <= NodeKind::kView || RoundsNothing(node.kind) || stored;
-    untouched[id] = below && keeps && !scalar;
-    fixed[id] = below && IsReduction(node.kind) && node.kind != NodeKind::kScan;
-  }
-  for (size_t id = 0; id < p.nodes.size(); ++id) {
-    const PlanNode& node = p.nodes[id];
-    if (!IsReduction(node.kind) || node.kind == NodeKind::kScan) continue;
-    raw[id] = true;
-    for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
-      const PlanNode& root = p.nodes[static_cast<size_t>(p.Root(node.args[i]))];
-      const bool constant = root.If<DoubleNumber>() != nullptr && !root.is_scalar();
-      if (root.kind != NodeKind::kInput && !constant) raw[id] = false;
-    }
-  }
-}
-
-std::shared_ptr<PlainSums> EvaluationCache::Plain(int id, const Binding& binding) {
-  const PlanNode& node = plan->at(id);
-  if (!raw[static_cast<size_t>(id)] || node.kind != NodeKind::kContract) return nullptr;
-  const std::string key = std::to_string(id) + "|" + binding.term_key;
-  constexpr size_t kMost = 4;
-  const auto known = std::ranges::find_if(plain, [&](const auto& entry) { return entry.first == key; });
-  if (known != plain.end()) {
-    std::rotate(plain.begin(), known, known + 1);
-    return plain.front().second;
-  }
-  auto& matrix = matrices[id];
-  if (!matrix) matrix = std::make_shared<RawMatrices>(*plan, *inputs, node);
-  if (plain.size() == kMost) plain.pop_back();
-  plain.emplace(plain.begin(), key,
-                std::make_shared<PlainSums>(matrix, binding.in[static_cast<size_t>(id)], binding.prod));
-  return plain.front().second;
 }
 
 Interval EnclosureArithmetic::Stored(int id, Interval value) const {
@@ -309,67 +63,61 @@ Interval EnclosureArithmetic::Product(std::span<const Interval> factors) const {
   return product;
 }
 
+namespace {
+
+/// The least and the greatest of several intervals, bound by bound.
+template <class Pick>
+Interval Picked(std::span<const Interval> args, const Pick& pick) {
+  Interval value = args[0];
+  for (const Interval& other : args)
+    value = HasNan(other) || HasNan(value)
+                ? kEverything
+                : Interval{.lo = pick(value.lo, other.lo), .hi = pick(value.hi, other.hi)};
+  return value;
+}
+
+/// Every result of a step on elements of these intervals, before anything is rounded.
+Interval Image(NodeKind kind, std::span<const Interval> args) {
+  switch (kind) {
+    case NodeKind::kAdd:
+      return {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)};
+    case NodeKind::kSub:
+      return {.lo = AddDown(args[0].lo, -args[1].hi), .hi = AddUp(args[0].hi, -args[1].lo)};
+    case NodeKind::kMul:
+      return Multiply(args[0], args[1]);
+    case NodeKind::kDiv:
+      return Divide(args[0], args[1]);
+    case NodeKind::kNeg:
+      return {.lo = -args[0].hi, .hi = -args[0].lo};
+    case NodeKind::kSqrt:
+      return SquareRoot(args[0]);
+    case NodeKind::kRsqrt:
+      return Divide(Interval{.lo = 1, .hi = 1}, SquareRoot(args[0]));
+    case NodeKind::kRelu:
+      return {.lo = std::max(args[0].lo, 0.0), .hi = std::max(args[0].hi, 0.0)};
+    case NodeKind::kAbs:
+      return {.lo = args[0].lo > 0 ? args[0].lo : std::max(-args[0].hi, 0.0), .hi = Magnitude(args[0])};
+    case NodeKind::kMaximum:
+      return Picked(args, [](double a, double b) { return std::max(a, b); });
+    case NodeKind::kMinimum:
+      return Picked(args, [](double a, double b) { return std::min(a, b); });
+    case NodeKind::kPower:
+      return args[1].lo == args[1].hi ? PowerImage(args[0], args[1].lo) : kEverything;
+    case NodeKind::kAtan2:
+      return AngleImage(args[0], args[1]);
+    default:
+      return IsFunction(kind) ? FunctionImage(kind, args[0]) : args[0];
+  }
+}
+
+}  // namespace
+
 Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args,
                                           std::span<const Interval> slack) const {
-  Interval value;
   if (RoundsNothing(node.kind)) return Stored(id, ChoiceOf(node, args));
   if (std::ranges::any_of(args, [](const Interval& arg) { return arg.special; })) return kEverything;
-  switch (node.kind) {
-    case NodeKind::kAdd:
-      value = {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)};
-      break;
-    case NodeKind::kSub:
-      value = {.lo = AddDown(args[0].lo, -args[1].hi), .hi = AddUp(args[0].hi, -args[1].lo)};
-      break;
-    case NodeKind::kMul:
-      value = Multiply(args[0], args[1]);
-      break;
-    case NodeKind::kDiv:
-      value = Divide(args[0], args[1]);
-      break;
-    case NodeKind::kNeg:
-      value = {.lo = -args[0].hi, .hi = -args[0].lo};
-      break;
-    case NodeKind::kSqrt:
-      value = SquareRoot(args[0]);
-      break;
-    case NodeKind::kRsqrt:
-      value = Divide(Interval{.lo = 1, .hi = 1}, SquareRoot(args[0]));
-      break;
-    case NodeKind::kRelu:
-      value = {.lo = std::max(args[0].lo, 0.0), .hi = std::max(args[0].hi, 0.0)};
-      break;
-    case NodeKind::kAbs:
-      value = {.lo = args[0].lo > 0 ? args[0].lo : std::max(-args[0].hi, 0.0), .hi = Magnitude(args[0])};
-      break;
-    case NodeKind::kMaximum:
-      value = args[0];
-      for (const Interval& other : args)
-        value = HasNan(other) || HasNan(value)
-                    ? kEverything
-                    : Interval{.lo = std::max(value.lo, other.lo), .hi = std::max(value.hi, other.hi)};
-      break;
-    case NodeKind::kMinimum:
-      value = args[0];
-      for (const Interval& other : args)
-        value = HasNan(other) || HasNan(value)
-                    ? kEverything
-                    : Interval{.lo = std::min(value.lo, other.lo), .hi = std::min(value.hi, other.hi)};
-      break;
-    case NodeKind::kProduct:
-      value = Product(args);
-      if (value.special) return kEverything;
-      break;
-    case NodeKind::kPower:
-      value = args[1].lo == args[1].hi ? PowerImage(args[0], args[1].lo) : kEverything;
-      break;
-    case NodeKind::kAtan2:
-      value = AngleImage(args[0], args[1]);
-      break;
-    default:
-      value = IsFunction(node.kind) ? FunctionImage(node.kind, args[0]) : args[0];
-      break;
-  }
+  Interval value = node.kind == NodeKind::kProduct ? Product(args) : Image(node.kind, args);
+  if (node.kind == NodeKind::kProduct && value.special) return kEverything;
   value = WithSlack(node, value);
   if (node.inner && !binding_->acc.exact()) {
     const AccSpec& acc = binding_->acc;
@@ -388,212 +136,6 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
       value = {.lo = StoreIn(acc, {.hi = value.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = value.hi, .lo = 0})};
   }
   return Stored(id, value);
-}
-
-std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id, int64_t index,
-                                                   const Interval* addend) {
-  if (!cache_->fixed[static_cast<size_t>(id)]) return std::nullopt;
-  const bool plain = cache_->raw[static_cast<size_t>(id)] && addend == nullptr;
-  if (const auto quick = plain ? FromPlainSum(node, id, index) : std::nullopt) return quick;
-  const auto sums = cache_->sums.find(Key(id));
-  if (sums == cache_->sums.end()) return std::nullopt;
-  const auto sum = sums->second.find(index);
-  if (sum == sums->second.end()) return std::nullopt;
-  const auto& in = binding_->in[static_cast<size_t>(id)];
-  return Finish(node, id, sum->second, addend, std::max(in[0].passes, in[1].passes));
-}
-
-/// From a sum in plain binary64, where its error does not show: the exact sum lies between two numbers that lead to the same
-/// end of the interval.
-std::optional<Interval> EnclosureArithmetic::FromPlainSum(const PlanNode& node, int id, int64_t index) {
-  if (node.kind != NodeKind::kContract || binding_->acc.exact()) return std::nullopt;
-  if (plain_.empty()) plain_.resize(cache_->raw.size());
-  auto& plain = plain_[static_cast<size_t>(id)];
-  if (!plain) plain = cache_->Plain(id, *binding_);
-  const PlainSums::Sum* sum = plain->At(index);
-  if (sum == nullptr) return std::nullopt;
-  const auto& in = binding_->in[static_cast<size_t>(id)];
-  const int passes = std::max(in[0].passes, in[1].passes);
-  if (id == alone_ && node.alpha() == 1 && plain->IsExact(index, binding_->acc))
-    return Stored(id, {.lo = sum->sum, .hi = sum->sum});
-  const double error = plain->ErrorOf(sum->magnitude), low = sum->sum - error, high = sum->sum + error;
-  const double magnitude = sum->magnitude * (1 + 0x1p-30), share = plain->relative() + 0x1p-50;
-  const auto at = [&](double lo, double hi, double of) {
-    return Finish(node, id, {.lo = lo, .hi = hi, .magnitude = of}, nullptr, passes);
-  };
-  const Interval most = at(low, high, magnitude * (1 + share));
-  // What is less lies inside it.
-  if (most.lo == most.hi && !most.special) return most;
-  const Interval below = at(low, low, magnitude * (1 - share)),
-                 above = at(high, high, magnitude * (1 - share));
-  if (most.special || below.special || above.special) return std::nullopt;
-  if (std::max(below.lo, above.lo) != most.lo || std::min(below.hi, above.hi) != most.hi) return std::nullopt;
-  return most;
-}
-
-/// The products of the pieces of two split operands. Operands that are intervals keep their whole product,
-/// widened by what the left-out passes can be: the last pieces are below 2^-p of the operand each.
-void EnclosureArithmetic::AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low,
-                                    PairSum* high, double* magnitude) const {
-  if (a.lo == a.hi && b.lo == b.hi) {
-    const Products products = ulpscope::Multiply(in[0], in[1], binding_->prod, a.lo, b.lo);
-    for (int i = 0; i < products.count; ++i) {
-      const TwoDoubles value = products.value[static_cast<size_t>(i)];
-      for (PairSum* sum : {low, high}) {
-        sum->Add(value.lo);
-        sum->Add(value.hi);
-      }
-      *magnitude += std::fabs(value.hi);
-    }
-    return;
-  }
-  const Interval whole = Multiply(a, b);
-  const double widen = Magnitude(whole) * 0x1p-6;
-  low->Add(Down(whole.lo - widen));
-  high->Add(Up(whole.hi + widen));
-  *magnitude += 2 * Magnitude(whole);
-}
-
-Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t index,
-                                       std::span<const Interval> a, std::span<const Interval> b,
-                                       const Interval* addend) {
-  PairSum low, high;
-  double magnitude = 0;
-  BrokenTerms broken;
-  const auto& in = binding_->in[static_cast<size_t>(id)];
-  for (size_t k = 0; k < a.size(); ++k) {
-    if (a[k].special || b[k].special) return kEverything;
-    if (in[0].pieces > 1 || in[1].pieces > 1) {
-      AddPasses(in, a[k], b[k], &low, &high, &magnitude);
-      continue;
-    }
-    const Interval x = in[0].none() ? a[k] : Rounded(in[0], a[k]),
-                   y = in[1].none() ? b[k] : Rounded(in[1], b[k]);
-    Interval p;
-    if (x.lo == x.hi && y.lo == y.hi && binding_->prod.format == nullptr &&
-        std::fabs(x.lo * y.lo) > 0x1p-960 && std::isfinite(x.lo * y.lo)) {
-      const TwoDoubles exact = TwoProduct(x.lo, y.lo);
-      low.Add(exact.lo);
-      high.Add(exact.lo);
-      p = {.lo = exact.hi, .hi = exact.hi};
-    } else {
-      p = Rounded(binding_->prod, Multiply(x, y));
-      if (IsNotFinite(x) || IsNotFinite(y) || IsNotFinite(p)) {
-        broken.See(HasNan(x) ? x : HasNan(y) ? y : p);
-        continue;
-      }
-    }
-    low.Add(p.lo);
-    high.Add(p.hi);
-    magnitude += Magnitude(p);
-  }
-  magnitude *= 1 + 0x1p-30;
-  const int passes = std::max(in[0].passes, in[1].passes);
-  const double count = 3.0 * passes * static_cast<double>(a.size()) + 4;
-  const TermSum sum = broken.any() ? broken.Sum(magnitude)
-                                   : TermSum{.lo = low.Bound(-1, magnitude, count),
-                                             .hi = high.Bound(1, magnitude, count),
-                                             .magnitude = magnitude};
-  if (cache_->fixed[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
-  return Finish(node, id, sum, addend, passes);
-}
-
-Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index,
-                                     std::span<const Interval> terms) {
-  PairSum low, high;
-  double magnitude = 0;
-  BrokenTerms broken;
-  Support support;
-  const RoundSpec& in = binding_->in[static_cast<size_t>(id)][0];
-  for (const Interval& whole : terms) {
-    if (whole.special) return kEverything;
-    const Interval term = in.none() ? whole : Rounded(in, whole);
-    if (IsNotFinite(term)) {
-      broken.See(term);
-      continue;
-    }
-    support.See(term);
-    low.Add(term.lo);
-    high.Add(term.hi);
-    magnitude += Magnitude(term);
-  }
-  magnitude *= 1 + 0x1p-30;
-  const double count = 3.0 * static_cast<double>(terms.size()) + 4;
-  const TermSum sum = broken.any() ? broken.Sum(magnitude)
-                                   : support.In({.lo = low.Bound(-1, magnitude, count),
-                                                 .hi = high.Bound(1, magnitude, count),
-                                                 .magnitude = magnitude});
-  if (cache_->fixed[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
-  return Finish(node, id, sum, nullptr, 1);
-}
-
-Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms,
-                                     const Interval* addend, int passes) const {
-  TermSum sum = terms;
-  int64_t count = (sum.count >= 0 ? sum.count : node.terms()) * passes;
-  const double alpha = node.alpha();
-  if (std::isnan(sum.magnitude)) {
-    if (alpha == 0 || (addend != nullptr && !std::isfinite(Magnitude(*addend)))) return kEverything;
-    const double others = sum.hi * std::fabs(alpha) + (addend == nullptr ? 0 : Magnitude(*addend));
-    if (std::isinf(sum.lo) && !MayOverflow(binding_->acc, others, Relative(count)))
-      return Stored(id, {.lo = sum.lo * alpha, .hi = sum.lo * alpha});
-    return {.lo = sum.magnitude, .hi = sum.magnitude, .special = true};
-  }
-  if (addend != nullptr && addend->special) return kEverything;
-  if (alpha != 1) {
-    const Interval scaled =
-        Multiply(Interval{.lo = alpha, .hi = alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
-    sum = {.lo = scaled.lo, .hi = scaled.hi, .magnitude = sum.magnitude * std::fabs(alpha) * (1 + 0x1p-50)};
-    ++count;
-  }
-  if (addend != nullptr) {
-    const double beta = node.Get<Contraction>().beta;
-    const Interval scaled = Multiply(Interval{.lo = beta, .hi = beta}, *addend);
-    sum = {.lo = AddDown(sum.lo, scaled.lo),
-           .hi = AddUp(sum.hi, scaled.hi),
-           .magnitude = sum.magnitude + Magnitude(scaled)};
-    count += 2;
-  }
-  Interval value{.lo = sum.lo, .hi = sum.hi};
-  const AccSpec& acc = binding_->acc;
-  if (!acc.exact() && std::isfinite(sum.magnitude)) {
-    // Zeros alone are summed exactly by every accumulator.
-    const double radius = sum.magnitude == 0
-                              ? 0
-                              : (Relative(count) * sum.magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40);
-    const bool unscaled = addend == nullptr && alpha == 1 && passes == 1;
-    if (const auto one = unscaled ? OneSum(acc, sum) : std::nullopt)
-      value = {.lo = *one, .hi = *one};
-    else if (!(unscaled && id == alone_ && IsExact(acc, sum)))
-      value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
-    if (!HasNan(value))
-      value = {.lo = StoreIn(acc, {.hi = value.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = value.hi, .lo = 0})};
-  } else if (!std::isfinite(sum.magnitude)) {
-    value = kEverything;
-  }
-  value = Stored(id, value);
-  // Where all terms together leave the format, some order overflows on its way to a sum that does not: to an
-  // infinity, and on to a NaN where it meets the other one. A sum that is finite in the end never did, but for one that is cut: it
-  // stops at the largest number, and goes on from there.
-  if (!MayOverflow(acc, sum.magnitude, Relative(count))) return value;
-  if (acc.rounding != Rounding::kNearestEven) return kEverything;
-  value.special = true;
-  return value;
-}
-
-double EnclosureArithmetic::Relative(int64_t count) const {
-  if (count != counted_) {
-    counted_ = count;
-    bound_ = RelativeBound(binding_->acc, count);
-  }
-  return bound_;
-}
-
-bool MayOverflow(const AccSpec& acc, double magnitude, double relative) {
-  if (acc.exact()) return false;
-  double most = acc.format->max_finite;
-  if (acc.partial != nullptr) most = std::min(acc.partial->max_finite, acc.combine->max_finite);
-  return magnitude * (1 + relative) > most;
 }
 
 }  // namespace ulpscope

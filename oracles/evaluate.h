@@ -14,6 +14,10 @@
 //   Value Count(const PlanNode&, int64_t index)
 //   std::optional<Value> Known(const PlanNode&, int id, int64_t index, const Value* addend)   a reduction that needs no operands
 //                                                                                       gathered; null: it adds nothing more
+// may have, where values of the program are given, all three of
+//   std::optional<Value> Given(int id, int64_t index)   an element that needs not be computed
+//   void Give(int id, int64_t index, Value*)   puts in its place what is given of a computed one
+//   Value Select(const Value& condition, const Value& a, const Value& b)   in the place of Either
 // and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
 
@@ -32,6 +36,14 @@
 #include "oracles/plan.h"
 
 namespace ulpscope {
+
+template <class Arithmetic>
+concept GivesValues = requires(const Arithmetic& arithmetic, typename Arithmetic::Value value, int id,
+                               int64_t index) {
+  arithmetic.Given(id, index);
+  arithmetic.Give(id, index, &value);
+  arithmetic.Select(value, value, value);
+};
 
 template <class Arithmetic>
 class Evaluator {
@@ -64,10 +76,16 @@ class Evaluator {
       case NodeKind::kView:
         return At(roots_[static_cast<size_t>(id)], plan_.RootIndex(id, index));
       case NodeKind::kChoose: {
-        const std::optional<bool> condition = arithmetic_.Truth(At(node.args[2], Source(node, 2, index)));
-        if (!condition)
-          return arithmetic_.Either(At(node.args[0], Source(node, 0, index)),
-                                    At(node.args[1], Source(node, 1, index)));
+        const Value said = At(node.args[2], Source(node, 2, index));
+        const std::optional<bool> condition = arithmetic_.Truth(said);
+        if (!condition) {
+          const Value first = At(node.args[0], Source(node, 0, index)),
+                      second = At(node.args[1], Source(node, 1, index));
+          if constexpr (GivesValues<Arithmetic>)
+            return arithmetic_.Select(said, first, second);
+          else
+            return arithmetic_.Either(first, second);
+        }
         const size_t chosen = *condition ? 0 : 1;
         return At(node.args[chosen], Source(node, chosen, index));
       }
@@ -89,7 +107,11 @@ class Evaluator {
     }
     Memo& memo = memo_[static_cast<size_t>(id)];
     if (const Value* known = memo.Find(index)) return *known;
+    if constexpr (GivesValues<Arithmetic>) {
+      if (std::optional<Value> given = arithmetic_.Given(id, index)) return *std::move(given);
+    }
     Value value = Compute(node, id, index);
+    if constexpr (GivesValues<Arithmetic>) arithmetic_.Give(id, index, &value);
     memo.Keep(index, value, sizes_[static_cast<size_t>(id)]);
     return value;
   }
@@ -173,9 +195,9 @@ class Evaluator {
     Operands(id, index, a, b);
   }
 
-  /// Values of one node by position, in pages made when first written: a sample of a large result touches few of them.
-  /// What is known of a node's elements: pages in a two-level table, since hundreds of hypotheses each look at a few elements
-  /// of tensors with millions.
+  /// Values of one node by position, in pages made when first written: a sample of a large result touches few
+  /// of them. The pages lie in a two-level table, since hundreds of hypotheses each look at a few elements of
+  /// tensors with millions.
   class Memo {
    public:
     const Value* Find(int64_t index) const {

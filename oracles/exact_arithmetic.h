@@ -1,4 +1,4 @@
-// ExactArithmetic: every step in exact real arithmetic, unless the program itself says cast.
+// ExactArithmetic: every step in exact real arithmetic, except the program's own casts.
 #pragma once
 
 #include <cstdint>

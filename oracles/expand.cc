@@ -105,11 +105,12 @@ class Walker {
     return gap == gaps_.end() ? "" : gap->second;
   }
 
-  /// What a step without a reference leaves without one: its result, and all that sees the memory it writes.
+  /// Removes the references that a step without one invalidates: its result's, and those of all values that
+  /// see the memory it writes.
   void Poison(const Step& step, const std::string& why) {
     if (!step.as.empty()) {
       gaps_[step.as] = why;
-      // An op that nobody knows may give a view of its first operand.
+      // An op of no known meaning may give a view of its first operand.
       const bool of_tensor = !step.of.empty() && memory_.contains(step.of[0].name);
       memory_[step.as] = of_tensor ? memory_[step.of[0].name] : ++memories_;
     }
@@ -147,7 +148,7 @@ class Walker {
     return node->second;
   }
 
-  /// What cannot be expanded costs the values that are made from it their reference, and no other.
+  /// A step that cannot be expanded takes the reference from the values made from it, and from no other.
   void One(const Step& step) {
     if (step.op == "sync") return;
     if (const std::string gap = GapOf(step); !gap.empty()) return Poison(step, gap);
@@ -161,6 +162,7 @@ class Walker {
   void Expand(const Step& step) {
     if (step.op == "set_data") return SetData(step);
     if (step.op == "module_to") return ModuleTo(step);
+    if (step.op == "detach_") return Detach(step);
     if (step.op == "backward") return BackwardStep(step);
     const std::string_view in_place = InPlaceWord(step.op);
     const bool copies = in_place == "copy" && step.of.size() == 2 && step.attrs.empty();
@@ -228,8 +230,7 @@ class Walker {
     low_.needs_grad[static_cast<size_t>(after)] = low_.needs_grad[static_cast<size_t>(before)];
   }
 
-  /// out=: the result has the buffer's dtype. The store is part of the op, not a cast that the program asks
-  /// for.
+  /// out=: the result has the buffer's dtype. The store is part of the op, not a cast of the program's own.
   int IntoBuffer(int result, const Step& step) {
     const auto buffer = env_.find(step.out);
     if (buffer == env_.end()) throw LoweringError{"out= names '" + step.out + "', which is not defined here"};
@@ -298,6 +299,17 @@ class Walker {
     env_[name] = after;
     memory_[name] = ++memories_;
     Name(after, name);
+  }
+
+  /// w.detach_().requires_grad_(): the same data under a variable of its own, which keeps the gradient that it has.
+  void Detach(const Step& step) {
+    const std::string& name = step.of.at(0).name;
+    const int before = Operand_(step.of.at(0));
+    const int after = low_.Reshape(before, low_.at(before).shape);  // a new node: another variable
+    low_.views.erase(after);
+    low_.needs_grad[static_cast<size_t>(after)] = BoolAttr(step, "requires_grad", false);
+    if (low_.needs_grad[static_cast<size_t>(after)]) low_.leaf[after] = name;
+    env_[name] = after;
   }
 
   void BackwardStep(const Step& step) {

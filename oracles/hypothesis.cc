@@ -2,41 +2,42 @@
 #include "oracles/hypothesis.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "harness/base/find.h"
 #include "oracles/cuts.h"
 
 namespace ulpscope {
 namespace {
 
+using Readings = std::map<std::string, RoundSpec>;
+
 /// Each of `all` with every conversion of the scalars on the path besides.
-void AddScalars(const ValuePath& path, std::vector<std::map<std::string, std::string>>* all) {
-  for (const auto& [scalar, words] : path.scalars) {
+void AddScalars(const ValuePath& path, std::vector<Readings>* all) {
+  for (const auto& [scalar, conversions] : path.scalars) {
     const size_t count = all->size();
-    for (const auto& word : words) {
+    for (const RoundSpec& conversion : conversions) {
       for (size_t i = 0; i < count; ++i) {
         all->push_back((*all)[i]);
-        all->back()[scalar] = word;
+        all->back()[scalar] = conversion;
       }
     }
   }
 }
 
-std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& path) {
+std::vector<Readings> EnumerateIn(const ValuePath& path) {
   std::vector<std::string> wide;
   for (const auto& [operand, dtype] : path.operands) {
     if (FormatOf(dtype) != nullptr) wide.push_back(operand);
   }
-  std::vector<std::map<std::string, std::string>> all{{}};
+  std::vector<Readings> all{{}};
   for (const auto& word : InWords()) {
-    if (word == "as_is" || wide.empty()) continue;
-    // A format of as many bits and another range changes nothing but what overflows.
     const RoundSpec spec = *ParseIn(word);
+    if (spec.none() || wide.empty()) continue;
+    // A format of as many bits and another range changes nothing but what overflows.
     const auto loses = [&](const std::string& operand) {
       const int bits = FormatOf(path.operands.at(operand))->precision, each = spec.format->precision;
       // Pieces that hold the operand, of which every product is kept, are the operand: a product of piece i and piece j has
@@ -46,15 +47,15 @@ std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& pat
       if (spec.pieces > 1 && pieces <= spec.pieces && 2 * (pieces - 1) <= kept) return false;
       return bits > each;
     };
-    std::map<std::string, std::string> every;
+    Readings every;
     for (const auto& operand : wide) {
-      if (loses(operand)) every[operand] = word;
+      if (loses(operand)) every[operand] = spec;
     }
     if (every.empty()) continue;
     all.push_back(std::move(every));
-    if (wide.size() > 1 && (word == "bfloat16_rne" || word == "tf32_rne" || word == "float16_rne")) {
+    if (wide.size() > 1 && spec.to_nearest() && spec.pieces == 1) {
       for (const auto& operand : wide) {
-        if (loses(operand)) all.push_back({{operand, word}});
+        if (loses(operand)) all.push_back({{operand, spec}});
       }
     }
   }
@@ -78,10 +79,11 @@ bool ShowsPartials(const Plan& plan, const ValuePath& path, const AccSpec& acc) 
 
 /// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the operands'
 /// format or the result's; units of 13 fraction bits take float8.
-std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
-  if (path.reductions.empty() && !path.has_inner) return {"exact"};
+std::vector<AccSpec> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
+  if (path.reductions.empty() && !path.has_inner) return {AccSpec{}};
   // Steps of a composite without a sum have a format, but no accumulator.
-  if (path.reductions.empty()) return {"exact", "float64", "float32", "float16", "bfloat16"};
+  if (path.reductions.empty())
+    return {AccSpec{}, SumsIn(Binary64()), SumsIn(Binary32()), SumsIn(Binary16()), SumsIn(Bfloat16())};
   std::set<std::string_view> formats;
   bool float8 = false;
   const auto add = [&](DType dtype) {
@@ -102,7 +104,7 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
            *acc.format == *FormatOf(observed) && path.reduction_length > 1 &&
            path.reduction_length <= acc.block;
   };
-  std::vector<std::string> words;
+  std::vector<AccSpec> accs;
   for (const auto& word : AccWords()) {
     const AccSpec acc = *ParseAcc(word);
     if (is_store(acc)) continue;
@@ -112,35 +114,43 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
     if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) ||
                           (acc.format->precision < 24 && !formats.contains(acc.format->name))))
       continue;
-    words.push_back(word);
+    accs.push_back(acc);
   }
-  return words;
+  return accs;
 }
 
 /// Accumulators and input roundings that kernels combine. Matrix units take operands of at most 11 bits; an
 /// operand split into pieces, a compensated sum and partial sums of split-K come with products in a plain
 /// sum.
-bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>& in, const std::string& prod,
-                const AccSpec& acc) {
+bool GoTogether(const ValuePath& path, const Readings& in, const RoundSpec& prod, const AccSpec& acc) {
   int widest = 0;
   bool split = false, rounded = false;
   for (const auto& [operand, dtype] : path.operands) {
-    const auto word = in.find(operand);
-    const auto spec = word == in.end() ? std::optional<RoundSpec>() : ParseIn(word->second);
-    const FloatFormat* format = spec && spec->format != nullptr ? spec->format : FormatOf(dtype);
-    split = split || (spec && spec->pieces > 1);
-    rounded = rounded || spec.has_value();
-    widest = std::max(widest, spec && spec->pieces > 1 ? 24 : format == nullptr ? 53 : format->precision);
+    const RoundSpec* spec = Lookup(in, operand);
+    const FloatFormat* format = spec != nullptr && spec->format != nullptr ? spec->format : FormatOf(dtype);
+    const bool in_pieces = spec != nullptr && spec->pieces > 1;
+    split = split || in_pieces;
+    rounded = rounded || spec != nullptr;
+    widest = std::max(widest, in_pieces ? 24 : format == nullptr ? 53 : format->precision);
   }
   if (split)
     return path.has_products && acc.binary() && acc.format->precision == 24 &&
-           acc.rounding == Rounding::kNearestEven && prod == "exact";
+           acc.rounding == Rounding::kNearestEven && prod.none();
   if (acc.exact() || acc.binary()) return true;
-  if (prod != "exact") return false;
+  if (!prod.none()) return false;
   return acc.block > 0 ? widest <= 11 : !rounded;
 }
 
 }  // namespace
+
+std::string KeyOf(const Choice& choice) {
+  std::string key(Name(choice.mode));
+  for (const auto& [id, formats] : choice.cuts) {
+    key += "|" + std::to_string(id);
+    for (const FloatFormat* format : formats) key += ">" + std::string(format->name);
+  }
+  return key;
+}
 
 int64_t CountChoices(const Plan& plan, const ValuePath& path, DType observed) {
   constexpr double kMost = 0x1p40;
@@ -163,43 +173,41 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
   std::set<std::string> seen;
   const auto cuts = EnumerateCuts(plan, path);
   const auto accs = AccumulatorsFor(plan, path, observed);
-  const auto prods = path.has_products ? ProdWords() : std::vector<std::string>{"exact"};
+  std::vector<RoundSpec> prods{{}}, mids;
+  if (path.has_products)
+    prods = Mapped<RoundSpec>(ProdWords(), [](const auto& word) { return *ParseProd(word); });
+  for (const auto& word : MidWords()) mids.push_back(*ParseMid(word));
   const NodeKind root = plan.at(path.root).kind;
   const bool ties =
       !path.has_inner && path.cut_points.empty() &&
       (IsReduction(root) || root == NodeKind::kAdd || root == NodeKind::kSub || root == NodeKind::kMul);
   for (const auto& in : EnumerateIn(path)) {
     for (const auto& prod : prods) {
-      for (const auto& acc : accs) {
-        const AccSpec spec = *ParseAcc(acc);
-        if (!GoTogether(path, in, prod, spec)) continue;
+      for (const AccSpec& acc : accs) {
+        if (!GoTogether(path, in, prod, acc)) continue;
         for (const auto& cut : cuts) {
-          for (const auto& mid : MidWords()) {
+          for (const RoundSpec& mid : mids) {
             // A partial sum's rounding and a compensated sum are what such kernels do before their store.
-            if (mid != "none" && (spec.partial != nullptr || spec.compensated)) continue;
-            for (const char* mode : {"_rne", "_rz", "_rna"}) {
+            if (!mid.none() && (acc.partial != nullptr || acc.in_two_words())) continue;
+            for (const Rounding mode :
+                 {Rounding::kNearestEven, Rounding::kTowardZero, Rounding::kNearestAway}) {
               // Ties away from zero: what adding half of the last place and cutting gives. A kernel that does
               // so does it once, to a wide sum or product; of functions no result is a tie.
-              const bool plain = ties && in.empty() && prod == "exact" && mid == "none" &&
-                                 (spec.exact() || (spec.binary() && spec.wide()));
-              if (std::string_view(mode) == "_rna" && !plain) continue;
+              const bool plain = ties && in.empty() && prod.none() && mid.none() &&
+                                 (acc.exact() || (acc.binary() && acc.wide()));
+              if (mode == Rounding::kNearestAway && !plain) continue;
               Choice choice{.in = in,
                             .prod = prod,
                             .acc = acc,
                             .mid = mid,
-                            .out = std::string(Name(observed)) + mode,
+                            .out = {.format = FormatOf(observed), .rounding = mode},
                             .cuts = cut,
                             .mode = mode};
               // A cast that the program asks for is rounded as casts are, whatever the mode of the stores
               // before it.
-              if (plan.at(path.root).kind == NodeKind::kCast)
-                choice.out = std::string(Name(observed)) + "_rne";
+              if (plan.at(path.root).kind == NodeKind::kCast) choice.out = ToNearest(*FormatOf(observed));
               choice = Canonical(plan, path, std::move(choice));
-              std::string key = ModelOf(plan, path, choice).Name() + choice.mode;
-              for (const auto& [id, words] : choice.cuts) {
-                key += "|" + std::to_string(id);
-                for (const auto& word : words) key += ">" + word;
-              }
+              std::string key = ModelOf(plan, path, choice).Name() + KeyOf(choice);
               if (seen.insert(std::move(key)).second) choices.push_back(std::move(choice));
             }
           }
@@ -215,20 +223,18 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
   std::set<std::string> seen;
   const bool sums = !path.reductions.empty() || path.has_inner;
   // A product in float32 that is then stored in 16 bits is rounded twice: few bits times a number with many lie near ties.
-  std::vector<std::string> mids{"none"};
+  std::vector<RoundSpec> mids{{}};
   const PlanNode& root = plan.at(path.root);
   if (!IsReduction(root.kind) && root.kind != NodeKind::kCast &&
       FormatOf(observed)->precision < Binary32().precision)
-    mids.emplace_back("float32");
+    mids.push_back(ToNearest(Binary32()));
   for (const auto& cut : EnumerateCuts(plan, path)) {
-    for (const std::string& mid : mids) {
+    for (const RoundSpec& mid : mids) {
       Choice choice{.in = {},
-                    .prod = "exact",
-                    .acc = sums ? "float32" : "exact",
+                    .acc = sums ? SumsIn(Binary32()) : AccSpec{},
                     .mid = mid,
-                    .out = std::string(Name(observed)) + "_rne",
-                    .cuts = cut,
-                    .mode = "_rne"};
+                    .out = ToNearest(*FormatOf(observed)),
+                    .cuts = cut};
       choice = Canonical(plan, path, std::move(choice));
       if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
     }
@@ -236,22 +242,24 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
   return choices;
 }
 
-std::map<std::string, std::vector<std::string>> WordsAsExact(const Plan& plan, const ValuePath& path,
-                                                             DType observed) {
+AsExact FindAsExact(const Plan& plan, const ValuePath& path, DType observed) {
   constexpr int64_t kMostTerms = 2;
-  std::map<std::string, std::vector<std::string>> words;
-  if (path.reductions.empty() || path.reduction_length > kMostTerms || !IsFloating(observed)) return words;
-  const Choice exact{.in = {}, .out = std::string(Name(observed)) + "_rne", .cuts = {}};
-  const auto add = [&](const char* facet, const std::vector<std::string>& all, std::string Choice::*word) {
-    for (const std::string& each : all) {
-      Choice choice = exact;
-      choice.*word = each;
-      if (each != "exact" && Canonical(plan, path, choice) == Canonical(plan, path, exact))
-        words[facet].push_back(each);
-    }
+  AsExact found;
+  if (path.reductions.empty() || path.reduction_length > kMostTerms || !IsFloating(observed)) return found;
+  const Choice exact{.in = {}, .out = ToNearest(*FormatOf(observed)), .cuts = {}};
+  const auto as_exact = [&](const Choice& choice) {
+    return choice != exact && Canonical(plan, path, choice) == Canonical(plan, path, exact);
   };
-  add("acc", AccWords(), &Choice::acc);
-  if (path.has_products) add("prod", ProdWords(), &Choice::prod);
+  for (const std::string& each : AccWords()) {
+    Choice choice = exact;
+    choice.acc = *ParseAcc(each);
+    if (as_exact(choice)) found.acc.push_back(choice.acc);
+  }
+  for (const std::string& each : path.has_products ? ProdWords() : std::vector<std::string>()) {
+    Choice choice = exact;
+    choice.prod = *ParseProd(each);
+    if (as_exact(choice)) found.prod.push_back(choice.prod);
+  }
   // One product and a bias, which an order that begins with the bias adds in one rounding: where that is to the format of the store, it
   // does what the store does.
   const PlanNode& root = plan.at(path.root);
@@ -261,26 +269,23 @@ std::map<std::string, std::vector<std::string>> WordsAsExact(const Plan& plan, c
       const AccSpec acc = *ParseAcc(each);
       if ((acc.binary() || acc.block > 0) && acc.bits() == stored.precision &&
           acc.rounding == Rounding::kNearestEven && acc.subnormals == Subnormals::kGradual)
-        words[std::string(kAccOnce)].push_back(each);
+        found.acc_once.push_back(acc);
     }
   }
-  return words;
+  return found;
 }
 
 std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType observed) {
   const bool sums = !path.reductions.empty() || path.has_inner;
   return {Canonical(plan, path,
                     {.in = {},
-                     .prod = "exact",
-                     .acc = sums ? "float32" : "exact",
-                     .mid = "none",
-                     .out = std::string(Name(observed)) + "_rne",
-                     .cuts = UniformCuts(plan, path, "none"),
-                     .mode = "_rne"})};
+                     .acc = sums ? SumsIn(Binary32()) : AccSpec{},
+                     .out = ToNearest(*FormatOf(observed)),
+                     .cuts = UniformCuts(plan, path, {})})};
 }
 
 std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType observed) {
-  std::vector<std::map<std::string, std::string>> scalars{{}};
+  std::vector<Readings> scalars{{}};
   AddScalars(path, &scalars);
   std::vector<Choice> choices;
   std::set<std::string> seen;
@@ -291,107 +296,6 @@ std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType o
       choice = Canonical(plan, path, std::move(choice));
       if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
     }
-  }
-  return choices;
-}
-
-namespace {
-
-/// The steps inside the op that are cut points, by their names.
-std::map<std::string, std::vector<int>> NamedStepsOf(const Plan& plan, const ValuePath& path) {
-  std::map<std::string, std::vector<int>> groups;
-  for (const int cut : path.cut_points) {
-    if (IsStep(plan.at(cut))) groups[plan.at(cut).name].push_back(cut);
-  }
-  return groups;
-}
-
-/// Sums in float32, and no step rounded but to its dtype.
-Choice StepsAsDeclared(const Plan& plan, const ValuePath& path, DType observed) {
-  return {.in = {},
-          .prod = "exact",
-          .acc = "float32",
-          .mid = "none",
-          .out = std::string(Name(observed)) + "_rne",
-          .cuts = UniformCuts(plan, path, "none"),
-          .mode = "_rne"};
-}
-
-}  // namespace
-
-std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most) {
-  constexpr size_t kMostSteps = 16;  // what their sets are numbered with
-  const auto groups = NamedStepsOf(plan, path);
-  if (groups.size() > kMostSteps) return {};
-  const size_t all = (size_t{1} << groups.size()) - 1;
-  std::vector<size_t> sets;
-  for (size_t set = 1; set <= all; ++set) sets.push_back(set);
-  // All steps, single ones, all but single ones, pairs and so on: what one decision in a kernel does.
-  const auto rank = [&](size_t set) {
-    const auto chosen = static_cast<size_t>(std::popcount(set));
-    return std::min(2 * chosen, 2 * (groups.size() - chosen) + 1);
-  };
-  std::ranges::stable_sort(sets, [&](size_t a, size_t b) { return rank(a) < rank(b); });
-  if (sets.size() > most) sets.resize(most);
-  const Choice declared = StepsAsDeclared(plan, path, observed);
-  const std::string narrow = NarrowOf(plan, path);
-  std::vector<Choice> choices;
-  std::set<std::string> seen;
-  for (const size_t set : sets) {
-    // Of a wide result the steps are tried in bfloat16 alone; a total has the bits of what it was summed in, which may be float16.
-    const bool wide = FormatOf(observed)->precision > Binary16().precision;
-    for (const std::string& total : {narrow, std::string(wide ? "float16" : narrow)}) {
-      Choice one = declared;
-      size_t bit = 1;
-      for (const auto& [name, nodes] : groups) {
-        for (const int node : nodes) {
-          if ((set & bit) != 0) one.cuts[node] = {IsReduction(plan.at(node).kind) ? total : narrow};
-        }
-        bit <<= 1;
-      }
-      one = Canonical(plan, path, std::move(one));
-      if (seen.insert(ModelOf(plan, path, one).Name()).second) choices.push_back(std::move(one));
-    }
-  }
-  return choices;
-}
-
-std::vector<Choice> EnumerateKept(const Plan& plan, const ValuePath& path, DType observed,
-                                  const std::string& format) {
-  const Choice declared = StepsAsDeclared(plan, path, observed);
-  std::vector<Choice> choices;
-  for (const auto& [name, nodes] : NamedStepsOf(plan, path)) {
-    Choice choice = declared;
-    for (const int node : nodes) choice.cuts[node] = {format};
-    choices.push_back(Canonical(plan, path, std::move(choice)));
-  }
-  return choices;
-}
-
-std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed) {
-  std::vector<Choice> choices;
-  if (!path.has_products) return choices;
-  // Hardware's mode takes all operands; whether it took one that has no subnormals no result tells.
-  std::map<std::string, std::string> all;
-  std::vector<std::map<std::string, std::string>> dropped;
-  for (const auto& [operand, dtype] : path.operands) {
-    if (FormatOf(dtype) == nullptr) continue;
-    all[operand] = "as_is+daz";
-    dropped.push_back({{operand, "as_is+daz"}});
-  }
-  if (dropped.size() != 1) dropped.insert(dropped.begin(), all);
-  for (const Choice& plain : EnumerateChoices(plan, path, observed)) {
-    const AccSpec acc = *ParseAcc(plain.acc);
-    if (!plain.in.empty() || !acc.binary() || acc.format->precision < 24) continue;
-    Choice sums = plain;
-    sums.acc += "+ftz";
-    for (const auto& in : dropped) {
-      Choice operands = plain, both = sums;
-      operands.in = both.in = in;
-      choices.push_back(std::move(both));
-      choices.push_back(std::move(operands));
-    }
-    choices.push_back(std::move(sums));
   }
   return choices;
 }

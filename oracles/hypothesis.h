@@ -1,4 +1,5 @@
-// The bank: every precision model that a value's path through the program can show, in canonical form.
+// The candidate models: every precision model that a value's path through the program can show, in canonical
+// form.
 #pragma once
 
 #include <vector>
@@ -7,14 +8,15 @@
 
 namespace ulpscope {
 
-/// What EnumerateChoices goes through, before it drops what is the same.
+/// Number of choices that EnumerateChoices goes through, before it drops equal ones.
 int64_t CountChoices(const Plan& plan, const ValuePath& path, DType observed);
-/// What NaturalBank goes through.
+/// Number of choices that NaturalBank goes through.
 int64_t CountNaturals(const Plan& plan, const ValuePath& path);
 /// All canonical choices for a value stored as `observed`.
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed);
 
-/// Sums in float32 and nothing else that the program does not ask for, with every way to round the intermediates.
+/// Sums in float32 and no other choice that the program does not request, with every way to round the
+/// intermediates.
 std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DType observed);
 
 /// The same, with every way in which Python scalars are converted.
@@ -22,8 +24,7 @@ std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType o
 
 /// Sums in float32, and each intermediate rounded to its dtype but those that are handed on as they are: one choice.
 /// ValueShape::as_exact.
-std::map<std::string, std::vector<std::string>> WordsAsExact(const Plan& plan, const ValuePath& path,
-                                                             DType observed);
+AsExact FindAsExact(const Plan& plan, const ValuePath& path, DType observed);
 std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType observed);
 
 /// Sums in float32 and sets of the steps inside the op rounded to its 16-bit format, at most `most` of them: all of the steps and
@@ -32,7 +33,7 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
 
 /// One step inside the op rounded to `format`, and nothing else: a choice for each step. `path` as for EnumerateSteps.
 std::vector<Choice> EnumerateKept(const Plan& plan, const ValuePath& path, DType observed,
-                                  const std::string& format);
+                                  const FloatFormat& format);
 
 /// All choices with subnormals dropped, as operands (`+daz`), as sums (`+ftz`) or as both: for values of
 /// products that no plain choice explains. Apart, because on data without subnormals they are copies of the

@@ -36,7 +36,7 @@ class SumsBelow {
   Value Elementwise(const PlanNode&, int, std::span<const Value> args, std::span<const Value>) const {
     return United(args);
   }
-  /// What a sum is made of does not matter: none is walked through.
+  /// Terms of a sum do not matter here: no sum is walked through.
   std::optional<Value> Known(const PlanNode&, int id, int64_t index, const Value* addend) const {
     Value own;
     if (plan_.size(id) < most_) own.emplace_back(id, index);
@@ -104,7 +104,7 @@ std::vector<int64_t> LinesOf(const Shared& shared, int value, std::span<const in
   lines.reserve(elements.size());
   for (const int64_t element : elements) {
     const auto sums = walk.At(value, element);
-    // What shares no sum is a line of its own.
+    // An element that shares no sum is a row of its own.
     const int64_t next = static_cast<int64_t>(lines.size());
     lines.push_back(sums.empty() ? next : known.try_emplace(sums, next).first->second);
   }

@@ -1,4 +1,4 @@
-// What elements of a value share: the sums that they rest on, and how a step made of these moves them.
+// Sums that elements of a value share, and how a step among these sums moves the elements.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ class Lowering {
   int Join(const std::vector<int>& nodes, int64_t dim, DType dtype);
   /// Another arrangement of the elements, by strides of the coordinates of `shape`.
   int Strided(int node, Shape shape, std::vector<int64_t> strides, int64_t offset = 0);
-  /// Of `node` the elements that the whole numbers in `index` name along `dim`: in place of the coordinate there (gather), or
-  /// with all axes of `index` in place of `dim`.
+  /// Takes the elements of `node` that the whole numbers in `index` name along `dim`: in place of the
+  /// coordinate there (gather), or with all axes of `index` in place of `dim`.
   int Gather(int node, int64_t dim, int index);
   int Pick(int node, int64_t dim, int index);
   /// start, start + step, ...: `count` numbers.

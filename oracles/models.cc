@@ -7,16 +7,22 @@
 
 #include "harness/base/text.h"
 #include "harness/num/error_free.h"
+#include "oracles/dot/two_word_sums.h"
+#include "oracles/growth.h"
 
 namespace ulpscope {
 namespace {
 
 double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
 
-/// (1 + unit)^n - 1, rounded upwards by a little.
-double Growth(double unit, double n) { return n <= 0 ? 0 : std::expm1(n * std::log1p(unit)) * (1 + 0x1p-40); }
-
 }  // namespace
+
+const FloatFormat* SumFormat(const AccSpec& acc) {
+  if (acc.exact()) return nullptr;
+  return acc.combine != nullptr
+             ? (acc.combine->precision >= acc.partial->precision ? acc.combine : acc.partial)
+             : acc.format;
+}
 
 double UnitOf(const AccSpec& acc) {
   if (acc.exact()) return 0;
@@ -44,7 +50,7 @@ double RelativeBound(const AccSpec& acc, int64_t n) {
   if (acc.block > 0)
     return Growth(Pow2(-acc.fraction) + std::max(Pow2(-acc.fraction), Pow2(-24)) + Pow2(1 - acc.bits()),
                   steps);
-  if (acc.compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
+  if (acc.in_two_words()) return RowOf(acc.two_words).relative_bound(steps);
   if (acc.rounding == Rounding::kNearestEven && !acc.via_float32) return steps * UnitOf(acc) * (1 + 0x1p-40);
   return Growth(UnitOf(acc), steps);
 }
@@ -59,7 +65,8 @@ double AbsoluteBound(const AccSpec& acc, int64_t n) {
 bool SumsExactly(const AccSpec& acc, int lowest, double most) {
   if (acc.exact() || most == 0) return true;
   if (!std::isfinite(most)) return false;
-  // Of multiples of 2^lowest below 2^(lowest + p) each has p bits, and a block unit cuts nothing that it aligns to one of them.
+  // Each multiple of 2^lowest below 2^(lowest + p) has at most p bits, and a block unit truncates nothing
+  // when it aligns to one of them.
   int bits = acc.bits();
   const auto holds = [&](const FloatFormat& format) {
     const int quantum =
@@ -76,8 +83,8 @@ bool SumsExactly(const AccSpec& acc, int lowest, double most) {
 
 double StepIn(const AccSpec& acc, double s, TwoDoubles t) {
   if (!std::isfinite(s) || !std::isfinite(t.hi)) return s + t.hi;
-  // What most sums are: float32 to nearest, products that one double holds. The sum in round to odd leaves the second
-  // rounding to the conversion.
+  // Most sums are of this form: float32 to nearest, products that one double holds. The sum in round to odd
+  // leaves the second rounding to the conversion.
   if (acc.format == &Binary32() && t.lo == 0 && acc.rounding == Rounding::kNearestEven && !acc.via_float32 &&
       acc.combine == nullptr && acc.subnormals == Subnormals::kGradual)
     return static_cast<float>(ToOdd(TwoSum(s, t.hi)));
@@ -135,14 +142,14 @@ const std::vector<PrecisionModel>& ModelBank() {
     const auto add = [&](const std::string& in, const std::string& prod, const std::string& acc,
                          const std::string& mid, const std::string& out) {
       PrecisionModel model;
-      if (in != "as_is") model.in["*"] = in;
-      model.prod = prod;
-      model.acc = acc;
-      model.mid = mid;
-      model.out = out;
+      if (in != "as_is") model.in["*"] = *ParseIn(in);
+      model.prod = *ParseProd(prod);
+      model.acc = *ParseAcc(acc);
+      model.mid = *ParseMid(mid);
+      model.out = *ParseOut(out);
       rows.push_back(std::move(model));
     };
-    // Of the families that differ in a number alone, one member; ci/selfcheck has them all.
+    // Families that differ only in a number have one member here; ci/selfcheck has them all.
     for (const char* acc :
          {"exact", "float64", "compensated", "float32", "float32_rz", "blockfma(8,24,rz)", "float16",
           "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)"}) {
@@ -167,58 +174,72 @@ const std::vector<PrecisionModel>& ModelBank() {
   return bank;
 }
 
+namespace {
+
+Error BadModel(std::string_view what, std::string_view word, std::string_view expected) {
+  Error error;
+  error.message = "precision model: " + std::string(what);
+  error.found = "'" + std::string(word) + "'";
+  error.expected = std::string(expected);
+  return error;
+}
+
+/// "x:bfloat16_rne,y:tf32_rne": words by name; one without a name stands under "*".
+std::map<std::string, std::string> EntriesOf(std::string_view text) {
+  std::map<std::string, std::string> entries;
+  for (const auto& part : SplitOutsideParentheses(text, ',')) {
+    const size_t colon = part.rfind(':');
+    if (colon == std::string::npos)
+      entries["*"] = part;
+    else
+      entries[part.substr(0, colon)] = part.substr(colon + 1);
+  }
+  return entries;
+}
+
+template <class Spec>
+Result<Spec> Read(std::optional<Spec> (*parse)(std::string_view), std::string_view what,
+                  const std::string& word, const std::vector<std::string>& words) {
+  const auto spec = parse(word);
+  if (!spec) return Fail(BadModel(what, word, Join(words, ", ")));
+  return *spec;
+}
+
+Result<void> ReadFacet(const std::string& facet, const std::string& word, PrecisionModel* model) {
+  if (facet == "in") {
+    model->in.clear();
+    for (const auto& [operand, each] : EntriesOf(word)) {
+      const RoundSpec in = ULPSCOPE_TRY(Read(ParseIn, "unknown input rounding", each, InWords()));
+      if (!in.none()) model->in[operand] = in;
+    }
+  } else if (facet == "prod") {
+    model->prod = ULPSCOPE_TRY(Read(ParseProd, "unknown product", word, ProdWords()));
+  } else if (facet == "acc") {
+    model->acc = ULPSCOPE_TRY(Read(ParseAcc, "unknown accumulator", word, AccWords()));
+  } else if (facet == "mid") {
+    model->mid = ULPSCOPE_TRY(Read(ParseMid, "unknown mid rounding", word, MidWords()));
+  } else if (facet == "out") {
+    model->out = ULPSCOPE_TRY(
+        Read(ParseOut, "unknown store", word, {"DTYPE_rne", "DTYPE_rz", "DTYPE_rna or DTYPE_faithful"}));
+  } else if (facet == "cuts") {
+    model->cuts.clear();
+    for (const auto& [cut, format] : EntriesOf(word))
+      model->cuts[cut] = ULPSCOPE_TRY(Read(ParseMid, "unknown cut format", format, MidWords()));
+  } else {
+    return Fail(BadModel("unknown facet", facet, "in, prod, acc, mid, out, cuts"));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<PrecisionModel> ParsePrecisionModel(std::string_view name) {
   PrecisionModel model;
-  const auto bad = [&](std::string_view what, std::string_view word, std::string_view expected) {
-    Error error;
-    error.message = "precision model: " + std::string(what);
-    error.found = "'" + std::string(word) + "'";
-    error.expected = std::string(expected);
-    return Fail(std::move(error));
-  };
-  const auto entries = [](std::string_view text) {
-    std::map<std::string, std::string> map;
-    for (const auto& part : SplitOutsideParentheses(text, ',')) {
-      const size_t colon = part.rfind(':');
-      if (colon == std::string::npos)
-        map["*"] = part;
-      else
-        map[part.substr(0, colon)] = part.substr(colon + 1);
-    }
-    return map;
-  };
   for (const auto& part : SplitOutsideParentheses(name, ';')) {
     const size_t equals = part.find('=');
     if (equals == std::string::npos)
-      return bad("a part without '='", part, "in=..;prod=..;acc=..;mid=..;out=..");
-    const std::string facet = part.substr(0, equals), word = part.substr(equals + 1);
-    if (facet == "in") {
-      model.in.clear();
-      for (const auto& [operand, in] : entries(word)) {
-        if (!ParseIn(in)) return bad("unknown input rounding", in, Join(InWords(), ", "));
-        if (in != "as_is") model.in[operand] = in;
-      }
-    } else if (facet == "prod") {
-      if (!ParseProd(word)) return bad("unknown product", word, Join(ProdWords(), ", "));
-      model.prod = word;
-    } else if (facet == "acc") {
-      if (!ParseAcc(word)) return bad("unknown accumulator", word, Join(AccWords(), ", "));
-      model.acc = word;
-    } else if (facet == "mid") {
-      if (!ParseMid(word)) return bad("unknown mid rounding", word, Join(MidWords(), ", "));
-      model.mid = word;
-    } else if (facet == "out") {
-      if (!ParseOut(word))
-        return bad("unknown store", word, "DTYPE_rne, DTYPE_rz, DTYPE_rna or DTYPE_faithful");
-      model.out = word;
-    } else if (facet == "cuts") {
-      model.cuts = entries(word);
-      for (const auto& [cut, format] : model.cuts) {
-        if (!ParseMid(format)) return bad("unknown cut format", format, Join(MidWords(), ", "));
-      }
-    } else {
-      return bad("unknown facet", facet, "in, prod, acc, mid, out, cuts");
-    }
+      return Fail(BadModel("a part without '='", part, "in=..;prod=..;acc=..;mid=..;out=.."));
+    ULPSCOPE_TRY(ReadFacet(part.substr(0, equals), part.substr(equals + 1), &model));
   }
   return model;
 }

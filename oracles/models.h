@@ -1,4 +1,4 @@
-// What the words of precision models compute, and what each proves.
+// Arithmetic of the words of precision models, and the bounds that each proves.
 //
 // A model is a row of words (harness/model/classification.h), each of which is a rounding or an accumulator
 // (harness/words/facets.h). This header has their arithmetic, and the error bound that holds for an accumulator in every
@@ -32,12 +32,15 @@ Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec&
 
 /// Bound on |sum of n terms, accumulated in any order - exact sum| relative to sum|t|.
 double RelativeBound(const AccSpec& acc, int64_t n);
-/// What n steps can lose to the subnormal quantum besides.
+/// Further loss of n steps to the subnormal quantum, at most.
 double AbsoluteBound(const AccSpec& acc, int64_t n);
-/// Whether every order sums exactly what are all multiples of 2^lowest, where no partial sum is larger in magnitude than `most`: no
-/// addition has a bit to round. Of terms with both signs `most` is the larger one of the sum of the positive ones and that of the
-/// negative ones. Operands of block units are normal numbers: subnormal ones may be aligned by an exponent above their own.
+/// Whether every order sums multiples of 2^lowest exactly, with no partial sum larger in magnitude than
+/// `most`: no addition has a bit to round. If the terms have both signs, `most` is the larger of the sum of
+/// the positive ones and the magnitude of the sum of the negative ones. Operands of block units are normal
+/// numbers: subnormal ones may be aligned by an exponent above their own.
 bool SumsExactly(const AccSpec& acc, int lowest, double most);
+/// Format in which it leaves its sum; null where it is exact.
+const FloatFormat* SumFormat(const AccSpec& acc);
 /// Unit roundoff of one elementary step.
 double UnitOf(const AccSpec& acc);
 /// One addition: s + t rounded as the accumulator does. s is one of its values, t is exact.

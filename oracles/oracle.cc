@@ -18,8 +18,10 @@
 #include "oracles/hypothesis.h"
 #include "oracles/inputs.h"
 #include "oracles/lines.h"
+#include "oracles/plan_names.h"
 #include "oracles/search.h"
 #include "oracles/settled.h"
+#include "oracles/zero_signs.h"
 
 namespace ulpscope {
 namespace {
@@ -65,7 +67,7 @@ class ConcreteOracle : public CaseOracle {
         .sum_cuts = {},
         .term_cuts = {},
         .tensors = {},
-        .as_exact = WordsAsExact(shared_->plan, path, view.dtype),
+        .as_exact = FindAsExact(shared_->plan, path, view.dtype),
         .has_products = path.has_products,
         .is_mean = view.kind == NodeKind::kDiv && path.reductions.size() == 1 && !path.has_products &&
                    shared_->plan.at(shared_->plan.Root(view.args[1])).kind == NodeKind::kConstant,
@@ -111,7 +113,7 @@ class ConcreteOracle : public CaseOracle {
                                            const std::string& tensor, int bits) const override {
     auto inputs = shared_->inputs;
     TensorData& read = inputs.at(tensor);
-    const RoundSpec rounding = ParseMid("p" + std::to_string(bits)).value();
+    const RoundSpec rounding = ToBits(bits);
     for (int64_t i = 0; i < read.size(); ++i) read.Set(i, rounding.Apply(read.At(i)));
     OracleOptions options;
     options.engine = OracleEngine::kBoost;
@@ -192,9 +194,9 @@ class ConcreteOracle : public CaseOracle {
       for (const Proposal& proposal : roundings) {
         Choice choice = plain;
         choice.in = proposal.in;
-        if (plain.acc != "exact") choice.acc = proposal.acc;
+        if (!plain.acc.exact()) choice.acc = proposal.acc;
         choice.mid = proposal.mid;
-        if (!proposal.out.empty()) choice.out = proposal.out;
+        if (!proposal.out.none()) choice.out = proposal.out;
         if (made->path.has_products) choice.prod = proposal.prod;
         choice = Canonical(shared_->plan, made->path, std::move(choice));
         if (seen.insert(ModelOf(shared_->plan, made->path, choice).Name()).second)
@@ -217,7 +219,7 @@ class ConcreteOracle : public CaseOracle {
   std::vector<std::unique_ptr<Hypothesis>> StepsKept(const std::string& value, DType observed,
                                                      int bits) const override {
     return NamedSteps(value, [&](const ValuePath& path) {
-      return EnumerateKept(shared_->plan, path, observed, "p" + std::to_string(bits));
+      return EnumerateKept(shared_->plan, path, observed, FormatOfBits(bits));
     });
   }
 
@@ -241,6 +243,10 @@ class ConcreteOracle : public CaseOracle {
         steps.push_back({.name = NameOf(plan, id), .moves = MovesOf(shared_.get(), node, id, elements)});
     }
     return steps;
+  }
+
+  std::vector<int> ZeroSigns(const std::string& value, std::span<const int64_t> elements) const override {
+    return ZeroSignsOf(shared_.get(), shared_->plan.values.at(value), elements);
   }
 
   std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
@@ -352,36 +358,25 @@ class ConcreteOracle : public CaseOracle {
   mutable int64_t asked_ = 0, answered_ = 0;
 };
 
-/// Two numbers of two steps are converted each in its own way: of as many as can be tried, each gets the name of the value that
-/// reads it besides ("scalar.mul@half").
-void TellScalarsApart(Plan* plan) {
-  constexpr size_t kMost = 3;
-  std::map<std::string, std::map<int, std::string>> readers;  // of the numbers of an op
-  size_t numbers = 0;
-  for (const PlanNode& node : plan->nodes) {
-    for (const int arg : node.args) {
-      const int root = plan->Root(arg);
-      const PlanNode& constant = plan->at(root);
-      if (!constant.is_scalar() || node.name.empty()) continue;
-      if (readers[constant.Get<DoubleNumber>().scalar].emplace(root, node.name).second) ++numbers;
-    }
-  }
-  if (numbers > kMost) return;
-  for (const auto& [name, nodes] : readers) {
-    if (nodes.size() < 2) continue;
-    for (const auto& [node, reader] : nodes)
-      plan->nodes[static_cast<size_t>(node)].Get<DoubleNumber>().scalar += "@" + reader;
-  }
-}
-
 }  // namespace
+
+std::vector<std::string> NamesInside(const Case& c) {
+  const auto plan = Lower(c);
+  return plan ? Keys(InsideOf(*plan)) : std::vector<std::string>();
+}
 
 Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs,
                                                    OracleOptions options) {
   if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
   auto plan = Lower(c);
   if (!plan) return Fail(plan.error());
-  for (PlanNode& node : plan->nodes) node.handed_on = options.unrounded.contains(node.name);
+  for (PlanNode& node : plan->nodes) {
+    const bool is_cast = options.real && node.kind == NodeKind::kCast && IsFloating(node.dtype);
+    node.handed_on = is_cast || options.unrounded.contains(node.name);
+  }
+  if (options.real) {
+    for (const auto& [name, node] : InsideOf(*plan)) plan->values.emplace(name, node);
+  }
   if (!options.unrounded.empty()) TellScalarsApart(&*plan);
   return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)), c.id,
                                           options);

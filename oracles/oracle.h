@@ -1,4 +1,4 @@
-// The concrete oracle: exact references by Boost.Multiprecision, the bank of models, their enclosures and
+// The concrete oracle: exact references by Boost.Multiprecision, the candidate models, their enclosures and
 // emulations.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "harness/model/oracle.h"
 
@@ -25,17 +26,24 @@ struct OracleOptions {
   bool natural = false;
   /// Bank gives one model: sums in float32, each intermediate rounded to its dtype but those in `unrounded`.
   bool as_written = false;
+  /// No cast of the program between floating dtypes rounds, whether a step or a scope requests it.
+  /// Intermediates inside its ops have references too (NamesInside).
+  bool real = false;
   /// Only tests: may change what the fast path gave, to see that the comparison with Boost finds it.
   std::function<void(int64_t element, Reference*)> plant_fault = {};
 };
 
-/// Binds what the fast path calls. For a process that has no other thread yet; without it, it is bound when it is first asked for.
+/// Binds the library that the fast path calls. For a process that has no other thread yet; without it, the
+/// library is bound at its first use.
 void BindOracleLibraries();
 
 /// Expands the program and keeps the inputs. Values that the oracle cannot define answer Describe with the
 /// reason.
 Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs,
                                                    OracleOptions options = {});
+
+/// Names of the steps inside the program's ops: "y.mean" of a layer_norm that gives y.
+std::vector<std::string> NamesInside(const Case& c);
 
 /// Runs the whole program at one precision model in one accumulation order (SumOrders' names): the emulated
 /// backend. Observed values by name, stored in the dtype that PyTorch's type rules declare.
@@ -44,8 +52,8 @@ Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c,
                                                          const PrecisionModel& model,
                                                          const std::string& order);
 
-/// What `model`, run for the whole program, is for one value stored as `observed`: the name the classifier
-/// has to find.
+/// The model of one value stored as `observed` when the whole program runs at `model`: the name that the
+/// classifier has to find.
 Result<PrecisionModel> TrueModel(const Case& c, const std::string& value, const PrecisionModel& model,
                                  DType observed);
 

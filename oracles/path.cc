@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "harness/base/find.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
@@ -57,10 +58,13 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
     if (IsFunction(current.kind)) path.approximate = true;
     if (current.is_scalar()) {
       const auto& [value, scalar] = current.Get<DoubleNumber>();
-      for (const char* word : {"float32_rne", "bfloat16_rne", "float16_rne"}) {
-        const double rounded = ParseIn(word)->Apply(value);
+      for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Binary32()}) {
+        const RoundSpec conversion = ToNearest(*format);
+        const double rounded = conversion.Apply(value);
         // Nobody converts a number to a format in which nothing is left of it.
-        if (rounded != value && rounded != 0 && std::isfinite(rounded)) path.scalars[scalar].insert(word);
+        if (rounded == value || rounded == 0 || !std::isfinite(rounded)) continue;
+        auto& conversions = path.scalars[scalar];
+        if (!Contains(conversions, conversion)) conversions.push_back(conversion);
       }
     }
     if (IsReduction(current.kind)) {
@@ -83,6 +87,7 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
     });
     if (id != path.root && !number && IsCutPoint(current, steps)) path.cut_points.push_back(id);
   }
+  for (auto& [scalar, conversions] : path.scalars) std::ranges::sort(conversions, {}, InWord);
   // A plain sum of a tensor may round what it takes, as a product does. Composites have names for their steps instead.
   if (path.reductions.size() == 1) {
     const PlanNode& sum = plan.at(path.reductions.front());

@@ -1,4 +1,4 @@
-// ValuePath: all that one value of a plan rests on, and where on the way a backend may round.
+// ValuePath: all that one value of a plan rests on, and the intermediates that a backend may round.
 #pragma once
 
 #include <map>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/words/facets.h"
 #include "oracles/plan.h"
 
 namespace ulpscope {
@@ -22,7 +23,7 @@ struct ValuePath {
   bool has_inner = false;       ///< a composite op's elementary steps are on the path
   /// Python scalars on the path, by the op that takes them ("scalar.mul"), with the conversions that change
   /// one of them.
-  std::map<std::string, std::set<std::string>> scalars;
+  std::map<std::string, std::vector<RoundSpec>> scalars;
   bool has_products = false;
   bool approximate = false;  ///< a function is on the path: libraries err by some units of its format
   int64_t reduction_length = 0;

@@ -1,8 +1,9 @@
 // PlainSums: the sums of one contraction in plain binary64, a tile of columns at a time, with a bound on their error.
 //
-// An exact sum of every element for every rounding of the operands is what most of an enclosure costs, and most questions
-// about it do not turn on its last bits. Here the sums of neighbouring columns are taken together, without error terms;
-// whoever uses one adds ErrorOf() to either side and asks for the exact sum where that matters.
+// An exact sum of every element for every rounding of the operands is what most of an enclosure costs, and
+// most questions about it do not turn on its last bits. Here the sums of neighbouring columns are taken
+// together, without error terms; a caller adds ErrorOf() to either side and requests the exact sum where that
+// matters.
 #pragma once
 
 #include <array>
@@ -18,8 +19,8 @@
 
 namespace ulpscope {
 
-/// The operands of one contraction as they are in the case, rows of the left one and tiles of columns of the right one;
-/// read when first asked for.
+/// The operands of one contraction as they are in the case, rows of the left one and tiles of columns of the
+/// right one; read at their first use.
 class RawMatrices {
  public:
   static constexpr int64_t kTile = 8;  ///< columns that are summed together
@@ -83,7 +84,8 @@ class PlainSums {
   /// Sums of products of operands that are rounded by `in`, each product by `prod`.
   PlainSums(std::shared_ptr<RawMatrices> raw, const std::array<RoundSpec, 2>& in, const RoundSpec& prod);
 
-  /// Null where plain binary64 cannot say: values that are not finite, products that leave the range or the precision.
+  /// Null if plain binary64 does not suffice: values that are not finite, products that leave the range or
+  /// the precision.
   const Sum* At(int64_t index);
   /// How far a sum of this magnitude can be from the exact one, and from any other way to sum it in binary64.
   double ErrorOf(double magnitude) const { return relative_ * magnitude; }

@@ -1,4 +1,4 @@
-// What a node has, and the way through views.
+// Properties of a node, and the path through views.
 #include "oracles/plan.h"
 
 #include <bit>

@@ -1,8 +1,8 @@
 // Plan: a case's program as a graph of elementary operations, the one definition of what every op computes.
 //
-// An op is written once, as an expansion into elementary nodes (oracles/ops). What a node evaluates to is the
-// business of an Arithmetic (oracles/evaluate.h): exact, enclosed at a precision model, or emulated at one.
-// Ops and precision models are therefore independent: adding one never touches the other. Gradients are
+// An op is written once, as an expansion into elementary nodes (oracles/ops). An Arithmetic
+// (oracles/evaluate.h) decides what a node evaluates to: exact, enclosed at a precision model, or emulated at
+// one. Ops and precision models are therefore independent: adding one never touches the other. Gradients are
 // expansions too (oracles/ops/autograd.cc), derived node by node.
 //
 // A node has what all nodes have, and one part: what nodes of its kind have beside. Kinds that are read alike share a part.
@@ -23,7 +23,8 @@
 
 namespace ulpscope {
 
-/// Functions, conditions and all that rounds nothing stand together: IsFunction and its like ask for the first and the last.
+/// Functions, conditions and all that rounds nothing stand together: IsFunction and its like compare with the
+/// first and the last.
 enum class NodeKind {
   kInput,     ///< an element of a tensor of the case
   kConstant,  ///< one number, the same for every element
@@ -99,7 +100,7 @@ inline bool TakesLine(NodeKind kind) {
   return kind == NodeKind::kMaximum || kind == NodeKind::kMinimum || kind == NodeKind::kProduct ||
          IsRanked(kind);
 }
-/// True for steps that say yes or no.
+/// True for steps whose result is true or false.
 inline bool IsCondition(NodeKind kind) { return kind >= NodeKind::kEqual && kind <= NodeKind::kOr; }
 /// True for steps whose result is one of their operands, or a small whole number: no precision model touches them.
 inline bool RoundsNothing(NodeKind kind) {
@@ -128,7 +129,8 @@ struct IntegerRatio {
 };
 struct DoubleNumber {
   double value = 0;
-  /// Of a Python scalar, which backends convert as they like, the op that takes it ("scalar.mul"); else empty.
+  /// For a Python scalar, which backends convert as they like: the op that takes it ("scalar.mul"); else
+  /// empty.
   std::string scalar = {};
   bool operator==(const DoubleNumber&) const = default;
 };
@@ -152,7 +154,7 @@ struct Taken {
   std::vector<int64_t> strides,
       numbers;  ///< of the first argument, without the axis that the numbers go along; of the second
   int64_t apart = 0, extent = 0;
-  /// Of which all is taken for each number (Pick); none where that is one element (Gather).
+  /// The axis that is taken whole for each number (Pick); none if one element is taken (Gather).
   std::optional<int64_t> axis = {};
   bool operator==(const Taken&) const = default;
 };
@@ -197,7 +199,7 @@ struct PlanNode {
   bool inner = false;
   /// An inner step that some framework is known to store, so that it may be rounded on its own.
   bool materialised = false;
-  /// What reads it reads it before the store in its dtype.
+  /// True if readers read the value before it is stored in its dtype.
   bool handed_on = false;
   /// Other algebraic forms of the same composite op err by up to slack_factor * u * (sum of |slack nodes|)
   /// here.
@@ -220,14 +222,14 @@ struct PlanNode {
   T& Get() {
     return const_cast<T&>(std::as_const(*this).template Get<T>());
   }
-  /// Of sums and TakesLine, ranked or not.
+  /// The axes of a sum or of a TakesLine, ranked or not.
   const AlongAxes& along() const {
     const RankedAlong* ranked = If<RankedAlong>();
     return ranked != nullptr ? *ranked : Get<AlongAxes>();
   }
   /// How many elements of its argument one element takes; 1 where no axis vanishes.
   int64_t terms() const;
-  /// What a finished sum is multiplied by: 1 but for a contraction.
+  /// Factor of a finished sum: 1 except for a contraction.
   double alpha() const { return kind == NodeKind::kContract ? Get<Contraction>().alpha : 1; }
   /// True for a Python scalar, which backends convert as they like.
   bool is_scalar() const { return If<DoubleNumber>() != nullptr && !If<DoubleNumber>()->scalar.empty(); }
@@ -240,8 +242,8 @@ struct PlanNode {
 /// Whether nodes of `node`'s kind have such a part as it has.
 bool HasItsPart(const PlanNode& node);
 
-/// The format that the program itself asks to round to at a node; null where it asks for none, or where what reads the node reads
-/// what was cast.
+/// The format that the program itself rounds to at a node; null if there is none, or if readers of the node
+/// read the operand of the cast.
 const FloatFormat* AskedFormat(const PlanNode& node);
 
 /// A constant by which a quotient keeps its bits.
@@ -267,14 +269,14 @@ struct Plan {
   /// The same `count` elements, as far below the views on top of them as they stay on one line.
   Line LineBelow(int node, int64_t first, int64_t step, int64_t count) const;
 
-  /// RootIndex of whole views, made when first asked for; evaluation asks millions of times.
+  /// RootIndex of whole views, made at the first use; evaluation reads it millions of times.
   mutable std::vector<std::vector<int64_t>> view_maps;
 };
 
 /// The strides of a contiguous tensor.
 std::vector<int64_t> RowMajorStrides(const Shape& shape);
 
-/// Where `strides` place the element that stands at `index` of a contiguous tensor of this shape.
+/// The place that `strides` give the element at `index` of a contiguous tensor of this shape.
 inline int64_t PlaceBy(const std::vector<int64_t>& strides, const Shape& shape, int64_t index) {
   int64_t place = 0;
   for (size_t axis = shape.size(); axis-- > 0;) {

@@ -16,21 +16,15 @@
 namespace ulpscope {
 namespace {
 
-/// What one model for a whole program (as the emulated backend runs it) means for one value: the truth the
-/// classifier has to find.
+/// The choice for one value that follows from one model for a whole program (as the emulated backend runs
+/// it): the truth that the classifier has to find.
 Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model,
                             DType observed) {
-  const auto mode = ParseOut(model.out)->rounding;
-  const std::string suffix = mode == Rounding::kTowardZero    ? "_rz"
-                             : mode == Rounding::kNearestAway ? "_rna"
-                                                              : "_rne";
-  Choice choice{.in = {},
-                .prod = model.prod,
-                .acc = model.acc,
-                .mid = "none",
-                .out = std::string(Name(observed)) + suffix,
-                .cuts = {},
-                .mode = suffix};
+  const Rounding mode = model.out.rounding;
+  // A value of no floating dtype is stored as it is.
+  const FloatFormat* stored = FormatOf(observed);
+  const RoundSpec out = stored == nullptr ? RoundSpec{} : RoundSpec{.format = stored, .rounding = mode};
+  Choice choice{.in = {}, .prod = model.prod, .acc = model.acc, .out = out, .cuts = {}, .mode = mode};
   const auto every = model.in.find("*");
   for (const auto& [operand, dtype] : path.operands) {
     if (const auto own = model.in.find(operand); own != model.in.end())
@@ -43,13 +37,13 @@ Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const Preci
   };
   const PlanNode& root = plan.at(path.root);
   if (rounded_after(root) || (root.inner && path.has_inner)) choice.mid = model.mid;
-  if (root.kind == NodeKind::kCast) choice.out = std::string(Name(observed)) + "_rne";
+  if (root.kind == NodeKind::kCast) choice.out.rounding = Rounding::kNearestEven;
   for (const int cut : path.cut_points) {
     const PlanNode& node = plan.at(cut);
     if (IsStep(node)) continue;
-    auto& words = choice.cuts[cut];
-    if (rounded_after(node) && model.mid != "none") words.push_back(model.mid);
-    if (FormatOf(node.dtype) != nullptr) words.emplace_back(Name(node.dtype));
+    FormatChain& formats = choice.cuts[cut];
+    if (rounded_after(node) && !model.mid.none()) formats.push_back(model.mid.format);
+    if (const FloatFormat* own = FormatOf(node.dtype)) formats.push_back(own);
   }
   return Canonical(plan, path, std::move(choice));
 }
@@ -59,9 +53,9 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
   Binding binding;
   binding.store.resize(plan.nodes.size());
   binding.in.resize(plan.nodes.size());
-  binding.prod = *ParseProd(model.prod);
-  binding.acc = *ParseAcc(model.acc);
-  const Rounding mode = ParseOut(model.out)->rounding;
+  binding.prod = model.prod;
+  binding.acc = model.acc;
+  const Rounding mode = model.out.rounding;
   const auto every = model.in.find("*");
   // The last step of a composite op (the one that is stored in the op's own dtype) is what a consumer outside
   // sees.
@@ -82,14 +76,14 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
         if (own != model.in.end())
           binding.in[id][i] = InOf(own->second, HeldIn(plan, node.args[i]));
         else if (every != model.in.end() && IsWide(HeldIn(plan, node.args[i])))
-          binding.in[id][i] = *ParseIn(every->second);
+          binding.in[id][i] = every->second;
       }
     }
     const bool step_inside = node.inner && (!node.name.empty() && node.name.find('.') != std::string::npos &&
                                             inside.contains(static_cast<int>(id)));
     if (step_inside) continue;
     auto& store = binding.store[id];
-    if ((IsReduction(node.kind) || node.inner) && model.mid != "none") store.push_back(*ParseMid(model.mid));
+    if ((IsReduction(node.kind) || node.inner) && !model.mid.none()) store.push_back(model.mid);
     if (const FloatFormat* format = FormatOf(node.dtype)) {
       store.push_back({.format = format,
                        .rounding = node.kind == NodeKind::kCast ? Rounding::kNearestEven : mode,

@@ -29,12 +29,14 @@ class SumSearch {
     if (found_.proposals.empty() && found_.says.empty()) TryScales();
     if (found_.proposals.empty() && found_.says.empty()) TryAbsolute();
     if (found_.proposals.empty() && found_.says.empty()) TryAddend();
-    // What is proposed is held against all results; a sentence has these alone.
+    // Proposals are later compared with all results; a sentence rests on these elements alone.
     if (!found_.says.empty() && IsByChance()) found_.says.clear();
     return std::move(found_);
   }
 
  private:
+  void Show(RemarkKind kind, std::string text) { found_.says.push_back({kind, std::move(text)}); }
+
   static double Term(const SearchElement& element, size_t k) {
     return element.b.empty() ? element.a[k] : element.a[k] * element.b[k];
   }
@@ -86,10 +88,10 @@ class SumSearch {
                                 : std::vector<Which>{{true, false}};
   }
 
-  void Propose(Which which, const std::string& word) {
+  void Propose(Which which, const RoundSpec& in) {
     Proposal proposal;
-    if (which.a) proposal.in[operands_[0].name] = word;
-    if (which.b) proposal.in[operands_[1].name] = word;
+    if (which.a) proposal.in[operands_[0].name] = in;
+    if (which.b) proposal.in[operands_[1].name] = in;
     found_.proposals.push_back(std::move(proposal));
   }
 
@@ -102,28 +104,26 @@ class SumSearch {
     for (const Which which : Choices()) {
       const int bits = std::max(which.a ? operands_[0].bits : 0, which.b ? operands_[1].bits : 0);
       for (int p = std::min(bits - 1, 23); p >= 2; --p) {
-        for (const char* mode : {"_rne", "_rz"}) {
-          const std::string word = fmt::format("p{}{}", p, mode);
-          const RoundSpec spec = *ParseIn(word);
+        for (const Rounding mode : {Rounding::kNearestEven, Rounding::kTowardZero}) {
+          const RoundSpec spec{.format = &FormatOfBits(p), .rounding = mode};
           if (!ExplainsRounded(which.a, which.b, [&](size_t, int, double x) { return spec.Apply(x); }))
             continue;
-          Propose(which, word);
+          Propose(which, spec);
         }
         if (!found_.proposals.empty()) break;
       }
       for (const FloatFormat* format : AllFormats()) {
         // Wider ones are among the bits above, but for the range of float16.
         if (format->precision >= bits || format->precision > 11) continue;
-        const std::string word = std::string(format->name) + "_rne";
-        const RoundSpec spec = *ParseIn(word);
+        const RoundSpec spec = ToNearest(*format);
         const auto saturated = [&](size_t, int, double x) {
           return spec.Apply(std::clamp(x, -format->max_finite, format->max_finite));
         };
         if (ExplainsRounded(which.a, which.b, [&](size_t, int, double x) { return spec.Apply(x); }))
-          Propose(which, word);
+          Propose(which, spec);
         else if (ExplainsRounded(which.a, which.b, saturated))
-          found_.says.push_back(
-              fmt::format("as if {} had been rounded to {}, saturating", NameOf(which), format->name));
+          Show(RemarkKind::kChange,
+               fmt::format("as if {} had been rounded to {}, saturating", NameOf(which), format->name));
       }
       if (!found_.proposals.empty() || !found_.says.empty()) return;
       TryIntegers(which);
@@ -152,9 +152,9 @@ class SumSearch {
         const bool found =
             rows ? ExplainsRounded(which.a, which.b, by_row) : ExplainsRounded(which.a, which.b, by_tensor);
         if (!found) continue;
-        found_.says.push_back(
-            fmt::format("as if {} had been quantised to {}-bit integers with one scale for {}", NameOf(which),
-                        bits, rows ? "each row" : "the tensor"));
+        Show(RemarkKind::kChange,
+             fmt::format("as if {} had been quantised to {}-bit integers with one scale for {}",
+                         NameOf(which), bits, rows ? "each row" : "the tensor"));
         return;
       }
     }
@@ -172,8 +172,8 @@ class SumSearch {
       for (const bool tail : {true, false}) {
         const auto& left_out = tail ? last : first;
         if (!Explains([&](size_t i) { return sums_[i] - left_out[i]; })) continue;
-        found_.says.push_back(
-            fmt::format("as if the {} {} of {} {} were missing", tail ? "last" : "first", j, count, terms));
+        Show(RemarkKind::kChange,
+             fmt::format("as if the {} {} of {} {} were missing", tail ? "last" : "first", j, count, terms));
         return;
       }
     }
@@ -181,8 +181,8 @@ class SumSearch {
       for (const bool twice : {false, true}) {
         if (!Explains([&](size_t i) { return sums_[i] + (twice ? 1 : -1) * Term(elements_[i], k); }))
           continue;
-        found_.says.push_back(fmt::format("as if number {} of {} {} were {}", k, count, terms,
-                                          twice ? "counted twice" : "missing"));
+        Show(RemarkKind::kChange, fmt::format("as if number {} of {} {} were {}", k, count, terms,
+                                              twice ? "counted twice" : "missing"));
         return;
       }
     }
@@ -192,8 +192,8 @@ class SumSearch {
     const auto count = static_cast<double>(elements_.front().a.size());
     for (const double factor : {count / (count - 1), (count - 1) / count, 1 / count, count}) {
       if (count < 2 || !Explains([&](size_t i) { return factor * sums_[i]; })) continue;
-      found_.says.push_back(
-          fmt::format("{:.6g} times the exact value, as if divided by another number of terms", factor));
+      Show(RemarkKind::kFactor,
+           fmt::format("{:.6g} times the exact value, as if divided by another number of terms", factor));
       return;
     }
   }
@@ -202,7 +202,7 @@ class SumSearch {
     if (operands_.size() < 2) return;
     for (const Which which : Choices()) {
       if (!ExplainsRounded(which.a, which.b, [](size_t, int, double x) { return std::fabs(x); })) continue;
-      found_.says.push_back("as if the signs of " + NameOf(which) + " had been dropped");
+      Show(RemarkKind::kChange, "as if the signs of " + NameOf(which) + " had been dropped");
       return;
     }
   }
@@ -215,8 +215,8 @@ class SumSearch {
       for (size_t i = 0; i < elements_.size() && explains; ++i)
         explains = deviates_(i, elements_[i].centre + times * elements_[i].addend) <= kNearby;
       if (!explains) continue;
-      found_.says.push_back(times < 0 ? "as if the addend were missing"
-                                      : "as if the addend were added twice");
+      Show(RemarkKind::kChange,
+           times < 0 ? "as if the addend were missing" : "as if the addend were added twice");
       return;
     }
   }

@@ -1,8 +1,10 @@
-// Explanations beyond the bank: which other product, or which narrower operands, an observed sum is the sum of.
+// Explanations beyond the candidate models: the other product, or the narrower operands, whose sum an
+// observed result is.
 //
-// The bank is a list; arithmetic is not. Where nothing of the bank explains a value, the same exact products are summed
-// once more with one thing changed (so many bits of an operand, so many terms, an absolute value, a factor), and what
-// then comes within the errors of an honest kernel is said. None of it is a proof: it is what the numbers agree with.
+// The candidate models are a list; arithmetic is not. If no candidate explains a value, the same exact
+// products are summed once more with one thing changed (so many bits of an operand, so many terms, an
+// absolute value, a factor). A changed sum that then comes within the errors of a conforming kernel is
+// reported. None of these is a proof: each is only consistent with the numbers.
 #pragma once
 
 #include <span>
@@ -28,7 +30,7 @@ struct SearchElement {
   double addend = 0;  ///< what else the value holds
 };
 
-/// What one operand is: its name in the program, its precision, the largest magnitude of the whole tensor.
+/// One operand: its name in the program, its precision, the largest magnitude of the whole tensor.
 struct SearchOperand {
   std::string name;
   int bits = 53;

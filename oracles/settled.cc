@@ -16,7 +16,8 @@ using Bound = std::optional<double>;
 
 constexpr double kAnyMagnitude = std::numeric_limits<double>::infinity();
 
-/// What `dtype` holds without wrapping, and binary64 exactly.
+/// The largest magnitude up to which `dtype` holds whole numbers without wrapping, and binary64 holds them
+/// exactly.
 double MostOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:

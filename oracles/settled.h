@@ -1,5 +1,5 @@
-// Whether a value that is no floating-point number is settled by the program: nothing on its way rounds, wraps or depends on how a
-// backend converts, so that every backend has to give the same number.
+// Whether the program settles a value of no floating dtype: none of its steps rounds, wraps or depends on how
+// a backend converts, so that every backend has to give the same number.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace ulpscope {
 
-/// Conservative: false where this cannot be told in advance. Tensors that hold subnormals settle nothing, since backends that take
-/// them as zero compare them so.
+/// Conservative: false if it cannot be known in advance. Tensors that hold subnormals settle nothing, since
+/// backends that take them as zero compare them so.
 bool IsSettled(const Plan& plan, const ValuePath& path, const std::map<std::string, TensorData>& inputs);
 
 }  // namespace ulpscope

@@ -16,7 +16,7 @@
 
 namespace ulpscope {
 
-/// One order of one model on the elements that were asked for so far.
+/// One order of one model on the elements that were requested so far.
 struct Simulated {
   std::vector<int64_t> elements;
   std::vector<double> values;
@@ -28,13 +28,14 @@ struct InLanes {
   std::unique_ptr<ManySums> sums;
 };
 
-/// What all hypotheses of a case share.
+/// State that all hypotheses of a case share.
 struct Shared {
   Plan plan;
   std::map<std::string, TensorData> inputs;
   EvaluationCache cache;
   std::unordered_map<std::string, Simulated> simulations;
-  /// Of the roundings of operands and products that were asked for last: all orders and accumulators sum the same terms.
+  /// Key of the roundings of operands and products that were last requested, and their terms by element: all
+  /// orders and accumulators sum the same terms.
   std::string term_key;
   std::unordered_map<int64_t, Passes> terms;
   /// The last few in lanes, by the roundings of operands and the elements; null where lanes cannot hold them.

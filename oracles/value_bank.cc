@@ -1,4 +1,4 @@
-// Makes banks, and finds those that were made.
+// Makes candidate models, and finds those that were made.
 #include "oracles/value_bank.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace ulpscope {
 namespace {
 
-/// What a bank rests on.
+/// Nodes without the shapes that no precision model depends on: the key of the candidate models.
 std::vector<PlanNode> WithoutShapes(std::vector<PlanNode> nodes) {
   for (PlanNode& node : nodes) {
     node.shape.clear();

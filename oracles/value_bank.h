@@ -15,7 +15,7 @@ namespace ulpscope {
 /// The orders in which the sums on a path are simulated.
 const std::vector<SumOrder>& OrdersOf(const Plan& plan, const ValuePath& path);
 
-/// The bank of one value, shared by every backend that stored it in the same dtype.
+/// The candidate models of one value, shared by every backend that stored it in the same dtype.
 struct ValueBank {
   int node = 0;  ///< as observed: a view of path.root, or the root itself
   ValuePath path;
@@ -30,9 +30,10 @@ struct ValueBank {
 
 using Enumerate = std::vector<Choice> (*)(const Plan&, const ValuePath&, DType);
 
-/// The banks that were made last, for the next case: a bank rests on the plan and on no input, and a suite asks one program of many
-/// inputs and shapes. What decides is the plan itself, field by field, no digest of it; all but how many elements there are and where
-/// they lie, which no model speaks of. How many terms a sum has stays: some models come with long sums only.
+/// The candidate models made last, for the next case: they depend on the plan and on no input, and a suite
+/// runs one program on many inputs and shapes. The key is the plan itself, field by field, no digest of it.
+/// It leaves out how many elements there are and where they lie, which no model depends on. The number of
+/// terms of a sum stays in the key: some models exist for long sums only.
 class RecentBanks {
  public:
   using Bank = std::shared_ptr<const ValueBank>;
@@ -53,7 +54,7 @@ class RecentBanks {
   std::vector<Kept> kept_;  ///< the last one used first
 };
 
-/// Of this process.
+/// The instance of this process.
 RecentBanks& Recent();
 
 }  // namespace ulpscope

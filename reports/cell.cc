@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,20 +21,24 @@ namespace {
 struct Segment {
   std::string text;
   int bits = 0;
+  bool of_operands = false;  ///< what was rounded before the sums: shown in parentheses
+  bool drops_subnormals = false;
 };
 using Chain = std::vector<Segment>;
 
-constexpr int kFloat32Bits = 24;
-/// The segment of a word of a model; one that is not known comes back as it is.
-template <auto Parse>
-Segment Spell(std::string_view word) {
-  const auto spec = Parse(word);
-  return spec ? Segment{.text = Brief(*spec), .bits = spec->bits()} : Segment{.text = std::string(word)};
-}
+/// A text, and whether it shows that subnormal numbers are dropped.
+struct Shown {
+  std::string text;
+  bool drops_subnormals = false;
+};
 
-bool Applies(const Classification& classification, const std::string& facet) {
-  const auto words = classification.facets.find(facet);
-  return words != classification.facets.end() && !words->second.empty();
+constexpr int kFloat32Bits = 24;
+template <class Spec>
+Segment Spell(const Spec& spec) {
+  return {.text = Brief(spec),
+          .bits = spec.bits(),
+          .of_operands = false,
+          .drops_subnormals = DropsSubnormals(spec)};
 }
 
 Segment Narrowest(const std::vector<Segment>& segments) {
@@ -41,11 +46,10 @@ Segment Narrowest(const std::vector<Segment>& segments) {
                                    [](const Segment& a, const Segment& b) { return a.bits < b.bits; });
 }
 
-template <auto Parse>
-std::vector<Segment> SpellRounded(const std::map<std::string, std::string>& words, std::string_view nothing) {
+std::vector<Segment> SpellRounded(const std::map<std::string, RoundSpec>& roundings) {
   std::vector<Segment> rounded;
-  for (const auto& [name, word] : words) {
-    if (word != nothing) rounded.push_back(Spell<Parse>(word));
+  for (const auto& [name, spec] : roundings) {
+    if (!spec.none()) rounded.push_back(Spell(spec));
   }
   return rounded;
 }
@@ -60,30 +64,33 @@ struct Reading {
 /// What was rounded before the sums: operands, and intermediates that feed them.
 void AppendInputs(const PrecisionModel& model, const Classification& classification, const Reading& reading,
                   Chain* chain) {
-  std::vector<Segment> before = SpellRounded<ParseIn>(model.in, "as_is");
+  std::vector<Segment> before = SpellRounded(model.in);
   // Where there are no sums, a cut is a rounding on the way; after the sums it is `mid`.
-  if (Applies(classification, "acc") && model.mid == "none" && reading.cuts == Reading::Cuts::kTold) {
-    const auto cuts = SpellRounded<ParseMid>(model.cuts, "none");
+  if (!classification.facets.acc.empty() && model.mid.none() && reading.cuts == Reading::Cuts::kTold) {
+    const auto cuts = SpellRounded(model.cuts);
     before.insert(before.end(), cuts.begin(), cuts.end());
   }
   if (!before.empty()) {
-    const Segment narrowest = Narrowest(before);
-    chain->push_back({.text = "(" + narrowest.text + ")", .bits = narrowest.bits});
+    Segment narrowest = Narrowest(before);
+    narrowest.text = "(" + narrowest.text + ")";
+    narrowest.of_operands = true;
+    chain->push_back(std::move(narrowest));
   }
-  if (Applies(classification, "prod") && model.prod != "exact") {
-    const Segment prod = Spell<ParseProd>(model.prod);
+  if (!classification.facets.prod.empty() && !model.prod.none()) {
+    Segment prod = Spell(model.prod);
     // Elementary steps in the format of the sums are one thing to the reader.
-    if (prod.text != Spell<ParseAcc>(model.acc).text)
-      chain->push_back({.text = "*" + prod.text, .bits = prod.bits});
+    if (prod.text == Spell(model.acc).text) return;
+    prod.text = "*" + prod.text;
+    chain->push_back(std::move(prod));
   }
 }
 
 /// The rounding between the sums and the store, if there is one; without sums the narrowest on the way.
 std::optional<Segment> Between(const PrecisionModel& model, const Classification& classification) {
   std::vector<Segment> rounded;
-  if (model.mid != "none") rounded.push_back(Spell<ParseMid>(model.mid));
-  if (!Applies(classification, "acc")) {
-    const auto cuts = SpellRounded<ParseMid>(model.cuts, "none");
+  if (!model.mid.none()) rounded.push_back(Spell(model.mid));
+  if (classification.facets.acc.empty()) {
+    const auto cuts = SpellRounded(model.cuts);
     rounded.insert(rounded.end(), cuts.begin(), cuts.end());
   }
   return rounded.empty() ? std::nullopt : std::optional(Narrowest(rounded));
@@ -91,8 +98,10 @@ std::optional<Segment> Between(const PrecisionModel& model, const Classification
 
 /// One name for all of float32's class, whatever the direction of rounding.
 Segment Widen(Segment segment) {
-  if (segment.bits >= kFloat32Bits)
+  if (segment.bits >= kFloat32Bits) {
     segment.text = segment.bits >= 53 && segment.bits < kAllBits ? "f64" : "f32";
+    segment.drops_subnormals = false;
+  }
   return segment;
 }
 
@@ -101,13 +110,16 @@ Chain MakeChain(const PrecisionModel& model, const Classification& classificatio
   Chain chain;
   AppendInputs(model, classification, reading, &chain);
   const bool wide = reading.accumulator != Reading::Accumulator::kNamed;
-  const bool flushed = model.acc.ends_with("+ftz") && reading.accumulator != Reading::Accumulator::kWidest;
-  const Segment out = wide ? Widen(Spell<ParseOut>(model.out)) : Spell<ParseOut>(model.out);
+  const bool flushed = model.acc.flushes() && reading.accumulator != Reading::Accumulator::kWidest;
+  const Segment out = wide ? Widen(Spell(model.out)) : Spell(model.out);
   std::optional<Segment> between = Between(model, classification);
   if (wide && between && between->bits >= kFloat32Bits) between.reset();  // one more of the wide formats
-  if (Applies(classification, "acc")) {
-    Segment acc = Spell<ParseAcc>(model.acc);
-    if (wide && acc.bits >= kFloat32Bits) acc.text = flushed ? "f32ftz" : "f32";
+  if (!classification.facets.acc.empty()) {
+    Segment acc = Spell(model.acc);
+    if (wide && acc.bits >= kFloat32Bits) {
+      acc.text = flushed ? "f32ftz" : "f32";
+      acc.drops_subnormals = flushed;
+    }
     // Sums in the format of the store, or float32 or wider into float32: one thing to the reader.
     const bool hidden = !between && !flushed &&
                         (acc.text == out.text || (wide && acc.bits >= kFloat32Bits && out.text == "f32"));
@@ -124,12 +136,17 @@ std::string Text(const Chain& chain) {
   return text;
 }
 
-/// The one chain that all models share, or "" when they differ.
-std::string Shared(const Classification& classification, const Reading& reading) {
-  std::set<std::string> texts;
-  for (const auto& model : classification.models)
-    texts.insert(Text(MakeChain(model, classification, reading)));
-  return texts.size() == 1 ? *texts.begin() : "";
+bool Drops(const Chain& chain) { return std::ranges::any_of(chain, &Segment::drops_subnormals); }
+
+/// The one chain that all models share; nothing when they differ.
+std::optional<Shown> Shared(const Classification& classification, const Reading& reading) {
+  std::optional<Shown> shared;
+  for (const auto& model : classification.models) {
+    const Chain chain = MakeChain(model, classification, reading);
+    if (shared && shared->text != Text(chain)) return std::nullopt;
+    shared = {.text = Text(chain), .drops_subnormals = Drops(chain)};
+  }
+  return shared;
 }
 
 std::string Plain(std::string text) {
@@ -140,68 +157,77 @@ std::string Plain(std::string text) {
 }
 
 /// "f32..bf16": the narrowest format on the way in the model that rounds least, and in the one that rounds most.
-std::string SpanText(const Classification& classification, const Segment& worst) {
+Shown Span(const Classification& classification, const Segment& worst) {
   std::optional<Segment> least;
   for (const auto& model : classification.models) {
     const Segment narrowest =
         Narrowest(MakeChain(model, classification, {Reading::Accumulator::kWide, Reading::Cuts::kLeftOut}));
     if (!least || narrowest.bits > least->bits) least = narrowest;
   }
-  return least && least->bits > worst.bits ? Plain(least->text) + ".." + Plain(worst.text)
-                                           : Plain(worst.text);
+  if (!least || least->bits <= worst.bits)
+    return {.text = Plain(worst.text), .drops_subnormals = worst.drops_subnormals};
+  return {.text = Plain(least->text) + ".." + Plain(worst.text),
+          .drops_subnormals = least->drops_subnormals || worst.drops_subnormals};
 }
 
 /// "f16|tf32": operands of as few bits as `worst` in one model or another; ways of rounding are left out.
-std::string AsNarrow(std::span<const Segment> all, const Segment& worst) {
-  std::vector<std::string> names;
+Shown AsNarrow(std::span<const Segment> all, const Segment& worst) {
+  std::map<std::string, bool> names;  // and whether it drops subnormals
   for (const Segment& segment : all) {
-    if (segment.bits == worst.bits && segment.text.starts_with('(')) names.push_back(Plain(segment.text));
+    if (segment.bits == worst.bits && segment.of_operands)
+      names.emplace(Plain(segment.text), segment.drops_subnormals);
   }
-  std::ranges::sort(names);
-  std::string text, last;
-  for (const std::string& name : names) {
+  Shown shown;
+  std::string last;
+  for (const auto& [name, drops] : names) {
     if (!last.empty() && name.starts_with(last)) continue;
-    text += (text.empty() ? "" : "|") + name;
+    shown.text += (shown.text.empty() ? "" : "|") + name;
+    shown.drops_subnormals = shown.drops_subnormals || drops;
     last = name;
   }
-  return text;
+  return shown;
 }
 
 /// What all models share; else the span of the narrowest formats on the way.
-std::string RoundingText(const Classification& classification) {
+Shown Rounding(const Classification& classification) {
   using enum Reading::Accumulator;
   using enum Reading::Cuts;
   for (const Reading& reading : {Reading{kNamed, kTold}, Reading{kWide, kTold}, Reading{kWidest, kTold},
                                  Reading{kNamed, kLeftOut}, Reading{kWide, kLeftOut}}) {
-    if (std::string same = Shared(classification, reading); !same.empty()) return same;
+    if (auto same = Shared(classification, reading)) return *std::move(same);
   }
   std::vector<Segment> all;
-  std::set<std::string> outs;
+  std::map<std::string, bool> outs;  // and whether it drops subnormals
   for (const auto& model : classification.models) {
     const Chain chain = MakeChain(model, classification, {kNamed, kLeftOut});
     all.insert(all.end(), chain.begin(), chain.end());
-    outs.insert(chain.back().text);
+    outs.emplace(chain.back().text, chain.back().drops_subnormals);
   }
   const Segment worst = Narrowest(all);
-  const std::string span = SpanText(classification, worst);
-  const std::string out = outs.size() == 1 ? *outs.begin() : "";
+  const Shown span = Span(classification, worst);
+  const std::string out = outs.size() == 1 ? outs.begin()->first : "";
+  const bool out_drops = outs.size() == 1 && outs.begin()->second;
   // float32 or wider all the way into float32: float32, as for an accumulator alone.
-  const int out_bits = Spell<ParseOut>(classification.models.front().out).bits;
-  if (!out.empty() && out_bits >= kFloat32Bits && worst.bits >= out_bits) return out;
+  const int out_bits = Spell(classification.models.front().out).bits;
+  if (!out.empty() && out_bits >= kFloat32Bits && worst.bits >= out_bits)
+    return {.text = out, .drops_subnormals = out_drops};
   // Operands stay in parentheses, whatever they are rounded to.
   const bool operands = std::ranges::all_of(classification.models, [](const PrecisionModel& model) {
-    return std::ranges::any_of(model.in, [](const auto& in) { return in.second != "as_is"; });
+    return std::ranges::any_of(model.in, [](const auto& in) { return !in.second.none(); });
   });
-  if (operands && worst.text.starts_with('('))
-    return fmt::format("({}?)>{}", span == Plain(worst.text) ? AsNarrow(all, worst) : span,
-                       out.empty() ? "?" : out);
-  const bool one = out.empty() || out == span || span.ends_with(".." + out);
-  return one ? span + "?" : span + "?>" + out;
+  if (operands && worst.of_operands) {
+    const Shown narrow = span.text == Plain(worst.text) ? AsNarrow(all, worst) : span;
+    return {.text = fmt::format("({}?)>{}", narrow.text, out.empty() ? "?" : out),
+            .drops_subnormals = narrow.drops_subnormals || out_drops};
+  }
+  const bool one = out.empty() || Plain(worst.text) == out;
+  if (one) return {.text = span.text + "?", .drops_subnormals = span.drops_subnormals};
+  return {.text = span.text + "?>" + out, .drops_subnormals = span.drops_subnormals || out_drops};
 }
 
 /// Stores that cut, or round ties away, where one to nearest even explains as much: a cell shows what is usual.
 Classification WithoutOddStores(Classification classification) {
-  const auto usual = [](const PrecisionModel& model) { return model.out.ends_with("_rne"); };
+  const auto usual = [](const PrecisionModel& model) { return model.out.to_nearest(); };
   auto& models = classification.models;
   if (std::ranges::any_of(models, usual))
     std::erase_if(models, [&](const PrecisionModel& model) { return !usual(model); });
@@ -211,38 +237,44 @@ Classification WithoutOddStores(Classification classification) {
 /// That subnormals are dropped somewhere is told even where the models differ about the place.
 std::string ClassText(const Classification& classification) {
   const auto drops = [](const PrecisionModel& model) {
-    return model.acc.ends_with("+ftz") ||
-           std::ranges::any_of(model.in, [](const auto& in) { return in.second.ends_with("+daz"); });
+    return model.acc.flushes() ||
+           std::ranges::any_of(model.in, [](const auto& in) { return in.second.drops_operands(); });
   };
-  std::string text = RoundingText(WithoutOddStores(classification));
-  const bool told = text.find("daz") != std::string::npos || text.find("ftz") != std::string::npos;
-  return !told && std::ranges::all_of(classification.models, drops) ? "(ftz)>" + text : text;
+  const Shown shown = Rounding(WithoutOddStores(classification));
+  const bool untold = !shown.drops_subnormals && std::ranges::all_of(classification.models, drops);
+  return untold ? "(ftz)>" + shown.text : shown.text;
 }
 
 /// A mark that few matrices show: how it looks in a cell, and what it means.
 struct RareMark {
-  std::string_view pattern, entry;
+  std::string pattern, entry;
 };
 
-std::span<const RareMark> RareMarks() {
-  static constexpr RareMark kMarks[] = {
-      {"(^|[>(])[^>(?.]+[?]", "a? a at the narrowest, how often cannot be told"},
-      {"[|]", "a|b one of these, which are as narrow"},
-      {"rz", "rz rounded toward zero"},
-      {"rna", "rna ties away from zero"},
-      {"odd", "odd rounded to odd"},
-      {"daz", "daz subnormal operands taken as zero"},
-      {"ftz", "ftz subnormal results taken as zero"},
-      {"bfma[0-9]", "bfmaN blocks of products added at once, N bits kept"},
-      {"split[(]", "split(a) partial sums in a"},
-      {"comp", "comp compensated sums"},
-      {"x[0-9]", "axN operands as parts in a, N products of them"},
-      {"(^|[>(*.])p[0-9]", "pN a format of N significant bits"},
-      {"exact", "exact nothing rounded before the store"},
-      {"unmodelled", "unmodelled no model of the bank gives these bits"},
-      {"shape!", "shape! not the shape that the program gives"},
-      {"value!", "value! whole numbers or truth values that the program does not give"}};
-  return kMarks;
+const std::vector<RareMark>& RareMarks() {
+  static const std::vector<RareMark> marks = [] {
+    std::vector<RareMark> all{
+        {"(^|[>(])[^>(?.]+[?]", "a? a at the narrowest; these inputs do not show how often"},
+        {"[|]", "a|b one of these, which are as narrow"}};
+    const auto add = [&](const std::vector<BriefMark>& marks_of) {
+      for (const BriefMark& each : marks_of)
+        all.push_back({std::string(each.mark), fmt::format("{} {}", each.mark, each.about)});
+    };
+    add(RoundingMarks());
+    all.insert(all.end(), {{"daz", "daz subnormal operands taken as zero"},
+                           {"ftz", "ftz subnormal results taken as zero"},
+                           {"bfma[0-9]", "bfmaN blocks of products added at once, N bits kept"},
+                           {"split[(]", "split(a) partial sums in a"}});
+    add(AccMarks());
+    all.insert(all.end(), {{"x[0-9]", "axN operands as parts in a, N products of them"},
+                           {"(^|[>(*.])p[0-9]", "pN a format of N significant bits"},
+                           {"exact", "exact nothing rounded before the output"}});
+    for (const ClassificationRow& row : kClassificationRows) {
+      if (!row.legend.empty())
+        all.push_back({std::string(row.cell), fmt::format("{} {}", row.cell, row.legend)});
+    }
+    return all;
+  }();
+  return marks;
 }
 
 }  // namespace
@@ -252,28 +284,40 @@ std::string_view ReferenceOf(const Classification& classification) {
   return by_itself ? "result of its operands" : "value";
 }
 
+bool HasOwnError(const Classification& classification) {
+  return classification.step_ulp >= 0 && ReferenceOf(classification) != "value";
+}
+
+std::string ErrorText(const Classification& classification) {
+  const auto at_most = [](double ulp, std::string_view of) {
+    return fmt::format("at most {:.4g} ulp from the exact {}", ulp, of);
+  };
+  if (!HasOwnError(classification)) return at_most(classification.max_ulp, ReferenceOf(classification));
+  return at_most(classification.step_ulp, ReferenceOf(classification)) +
+         fmt::format(", {:.4g} from that of the program", classification.max_ulp);
+}
+
+namespace {
+
+/// True for a value that equals the exact result; a value with models is left to them.
+bool IsExact(const Classification& classification) {
+  if (classification.kind == ClassificationKind::kNotFloating) return classification.checked > 0;
+  // One rounding of a step that every model rounds alike is no exact value.
+  return classification.kind == ClassificationKind::kExactOnly &&
+         (classification.step_ulp < 0 ? classification.max_ulp : classification.step_ulp) == 0;
+}
+
+}  // namespace
+
 std::string CellText(const ValueResult& value) {
   const Classification& classification = value.classification;
   const std::string dtype = Brief(Name(value.dtype));
-  switch (classification.kind) {
-    case ClassificationKind::kNotFloating:
-      return (classification.checked > 0 ? "=" : "") + dtype;
-    case ClassificationKind::kNoReference:
-      return "[" + dtype + "]";
-    case ClassificationKind::kNotJudged:
-      return "?" + dtype;
-    case ClassificationKind::kWrongShape:
-      return "shape!";
-    case ClassificationKind::kWrongValue:
-      return "value!";
-    case ClassificationKind::kExactOnly:
-      // One rounding of a step that every model rounds alike is no exact value.
-      return (classification.max_ulp == 0 ? "=" : "") + dtype;
-    case ClassificationKind::kUnmodelled:
-      return "unmodelled";
-    case ClassificationKind::kIdentified:
-    case ClassificationKind::kIndistinguishable:
-      break;
+  if (const std::string_view cell = RowOf(classification.kind).cell; !cell.empty()) {
+    const size_t at = cell.find('$');
+    const std::string shown = at == cell.npos
+                                  ? std::string(cell)
+                                  : fmt::format("{}{}{}", cell.substr(0, at), dtype, cell.substr(at + 1));
+    return (IsExact(classification) ? "=" : "") + shown;
   }
   if (classification.models.empty()) return "unmodelled";
   return ClassText(classification) + (classification.rests_on_likelihood ? "~" : "");
@@ -291,22 +335,21 @@ int KeptBits(const ValueResult& value) {
 }
 
 std::vector<std::string> CellLegend(const std::set<std::string>& cells) {
-  std::vector<std::string> legend{"a>b rounded to a, then to b (the last is the store)",
+  std::vector<std::string> legend{"a>b rounded to a, then to b (the last is the output)",
                                   "(a) operands rounded to a",
                                   "*a each product rounded to a",
-                                  "f32 float32, or wider where a narrower store hides it",
-                                  "a..b? cannot be told apart, from a down to b",
+                                  "f32 float32, or wider where a narrower output hides it",
+                                  "a..b? indistinguishable, from a down to b",
                                   "~ likely, not proved",
                                   "=a exact, given its operands",
                                   "[a] no reference",
-                                  "?a not judged (explain says why)",
+                                  "?a not judged (explain shows why)",
                                   "- not in this run",
                                   "A B equal letters: equal bits"};
   for (const RareMark& mark : RareMarks()) {
-    const std::string pattern(mark.pattern);
-    const bool shown =
-        std::ranges::any_of(cells, [&](const std::string& cell) { return SearchPattern(pattern, cell); });
-    if (shown) legend.emplace_back(mark.entry);
+    const bool shown = std::ranges::any_of(
+        cells, [&](const std::string& cell) { return SearchPattern(mark.pattern, cell); });
+    if (shown) legend.push_back(mark.entry);
   }
   return legend;
 }

@@ -28,6 +28,10 @@ std::string CellText(const ValueResult& value);
 /// What the errors of a classification are measured against: "value", or "result of its operands" where a step was judged by
 /// itself, from what its backend computed before it.
 std::string_view ReferenceOf(const Classification& classification);
+/// A step judged by itself has two errors: its own (step_ulp), and that of the whole program (max_ulp).
+bool HasOwnError(const Classification& classification);
+/// "at most 0.5 ulp from the exact result of its operands, 592.2 from that of the program".
+std::string ErrorText(const Classification& classification);
 
 /// How many significant bits the coarsest rounding on the way to a value keeps, in the coarsest of its models: 24 of float32's class
 /// or wider. 0 where no model explains the bits; 24 where there is nothing to tell (no reference, no rounding, integers).

@@ -5,15 +5,21 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "harness/base/distinct.h"
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "reports/births.h"
+#include "reports/budget.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
 #include "reports/knobs.h"
+#include "reports/ledger.h"
 #include "reports/matrix.h"
+#include "reports/places.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -79,6 +85,9 @@ class Layout {
       Header();
       if (matrix) {
         Findings();
+        Ledgers();
+        Budgets();
+        NotFinite();
         Refusals();
         Table();
       }
@@ -113,6 +122,7 @@ class Layout {
     }
     text_ += Wrap("ulpscope  ", line, options_.columns);
     if (!report_.complete) Line("          this run is not complete");
+    if (report_.limit) text_ += Wrap("          ", LimitSentence(*report_.limit), options_.columns);
     Line("");
   }
 
@@ -262,19 +272,41 @@ class Layout {
     const bool verbose = options_.verbosity == Verbosity::kVerbose;
     const size_t shown = static_cast<size_t>(std::ranges::count_if(
         report_.divergences, [&](const Divergence& divergence) { return IsShown(divergence); }));
-    const std::string title =
-        verbose ? Counted(shown, "divergence") : FindingsTitle(report_.divergences, " (-v lists them)");
+    if (const std::string summary = LedgerSummary(report_); !summary.empty())
+      text_ += Wrap("", TerminalSafe(summary), options_.columns);
+    const bool listed = options_.findings == ConsoleOptions::Findings::kListed;
+    const std::string title = verbose ? Counted(shown, "divergence")
+                                      : FindingsTitle(report_.divergences, listed ? " (-v lists them)" : "");
     text_ += Wrap("", title, options_.columns);
+    if (!listed) return Line("");
     size_t number = 0;
     bool cut = false;
-    for (const auto& divergence : report_.divergences) {
+    size_t folded = 0;
+    for (const WeighedDivergence& each : ByWeight(report_)) {
+      const Divergence& divergence = *each.divergence;
       if (!IsShown(divergence)) continue;
+      if (each.weight.moves_nothing && !verbose) {
+        ++folded;
+        continue;
+      }
       const std::string head = fmt::format("  {:>3}  {:<10} ", ++number, Name(divergence.kind));
-      text_ += Wrap(head, TerminalSafe(FindingSubject(divergence)), options_.columns);
+      std::string subject = FindingSubject(divergence);
+      if (const std::string weighs = WeightText(each.weight); !weighs.empty()) subject += ": " + weighs;
+      text_ += Wrap(head, TerminalSafe(subject), options_.columns);
       const std::string sentence =
           Wrap(std::string(7, ' '), TerminalSafe(verbose ? divergence.sentence : BriefSentence(divergence)),
                options_.columns);
       text_ += verbose ? sentence : FirstLines(sentence, kMostSentenceLines, &cut);
+      if (const std::string likewise = each.LikewiseText(); !likewise.empty())
+        text_ += Wrap(std::string(6, ' '), TerminalSafe(likewise), options_.columns);
+      if (const std::string places = PlacesText(SourcePlacesOf(report_, each)); !places.empty())
+        text_ += Wrap(std::string(7, ' '), TerminalSafe(places), options_.columns);
+    }
+    if (folded > 0) {
+      text_ += Wrap("  ",
+                    fmt::format("{} of steps that move no observed bit (-v lists {})",
+                                Counted(folded, "finding"), folded == 1 ? "it" : "them"),
+                    options_.columns);
     }
     if (shown > 0)
       text_ += Wrap("  ",
@@ -284,12 +316,61 @@ class Layout {
     Line("");
   }
 
+  /// What each difference is made of, where they are few enough to be read.
+  void Ledgers() {
+    constexpr size_t kMostLedgers = 12;
+    if (report_.ledgers.empty()) return;
+    const bool all = options_.verbosity == Verbosity::kVerbose || report_.ledgers.size() <= kMostLedgers;
+    if (!all) return;
+    Line(Bold("what each difference is made of", options_));
+    std::vector<Divergence> shown;
+    std::ranges::copy_if(report_.divergences, std::back_inserter(shown),
+                         [&](const Divergence& each) { return IsShown(each); });
+    for (const Ledger& ledger : report_.ledgers) {
+      const std::string text = cases_ == 1 ? LedgerText(ledger) : ledger.case_id + "  " + LedgerText(ledger);
+      text_ += Wrap("  ", TerminalSafe(text), options_.columns);
+      for (const auto& texts : {CauseTexts(ledger, shown), RemedyTexts(ledger)}) {
+        for (const std::string& text_of : texts)
+          text_ += Wrap("       ", TerminalSafe(text_of), options_.columns);
+      }
+    }
+    Line("");
+  }
+
+  /// What the errors of values that differ are made of: two lines for each at most.
+  void Budgets() {
+    constexpr size_t kMostBudgets = 12;
+    const std::vector<const ErrorBudget*> shown = ShownBudgets(report_);
+    if (shown.empty() || (options_.verbosity != Verbosity::kVerbose && shown.size() > kMostBudgets)) return;
+    Line(Bold("which rounding costs how much accuracy", options_));
+    for (const ErrorBudget* budget : shown) {
+      const std::string text = BudgetText(*budget), in_float32 = InFloat32Text(*budget);
+      text_ += Wrap("  ", TerminalSafe(cases_ == 1 ? text : budget->case_id + "  " + text), options_.columns);
+      if (!in_float32.empty()) text_ += Wrap("       ", TerminalSafe(in_float32), options_.columns);
+    }
+    Line("");
+  }
+
   static std::string FirstLines(const std::string& text, size_t most, bool* cut) {
-    size_t end = 0;
-    for (size_t i = 0; i < most && end < text.size(); ++i) end = text.find('\n', end) + 1;
-    if (end == text.size()) return text;
+    std::vector<std::string> lines = LinesOf(text);
+    if (lines.size() <= most) return text;
+    lines.resize(most);
     *cut = true;
-    return text.substr(0, end - 1) + " ...\n";
+    return Join(lines, "\n") + " ...\n";
+  }
+
+  /// Results that are lost on every backend alike: where backends differ so, a finding says it.
+  void NotFinite() {
+    std::vector<SharedBirth> shown = SharedBirthsOf(report_);
+    std::erase_if(shown, [](const SharedBirth& each) { return each.diverges; });
+    if (shown.empty()) return;
+    Line(Bold("infinite or NaN", options_));
+    for (const SharedBirth& each : shown) {
+      const std::string sentence = BirthSentence(report_, each);
+      text_ += Wrap("       ", TerminalSafe(cases_ == 1 ? sentence : each.case_id + ": " + sentence),
+                    options_.columns);
+    }
+    Line("");
   }
 
   /// What was raised where no divergence tells it: by every backend that ran the case.
@@ -299,17 +380,15 @@ class Layout {
       if (divergence.kind == DivergenceKind::kOutcome) told.insert(divergence.case_id);
     }
     std::vector<std::pair<std::string, std::vector<std::string>>> errors;
+    std::map<std::string, size_t> place;  // of a text among them
     for (const auto& result : report_.results) {
       if (result.outcome.kind != OutcomeKind::kRaised || told.contains(result.id) || result.demanded)
         continue;
-      const std::string text = fmt::format("{}: {} {}", result.id, result.outcome.error_class,
-                                           result.outcome.text.substr(0, result.outcome.text.find('\n')));
-      const auto same = std::ranges::find_if(errors, [&](const auto& entry) { return entry.first == text; });
-      if (same == errors.end()) {
-        errors.push_back({text, {result.backend}});
-      } else {
-        same->second.push_back(result.backend);
-      }
+      const std::string text =
+          fmt::format("{}: {} {}", result.id, result.outcome.error_class, FirstLineOf(result.outcome.text));
+      const auto [same, is_new] = place.try_emplace(text, errors.size());
+      if (is_new) errors.push_back({text, {}});
+      errors[same->second].second.push_back(result.backend);
     }
     if (errors.empty()) return;
     Line(Bold("raised, and nothing was checked", options_));
@@ -339,7 +418,7 @@ class Layout {
   void Skips() {
     struct Skip {
       size_t count = 0;
-      std::vector<std::string> backends;
+      Distinct backends;
     };
     std::vector<std::string> order;
     std::map<std::string, Skip> skips;
@@ -348,8 +427,7 @@ class Layout {
       const std::string reason = TerminalSafe(result.reason);
       Skip& skip = skips[reason];
       if (skip.count++ == 0) order.push_back(reason);
-      const std::string backend = TerminalSafe(result.backend);
-      if (!Contains(skip.backends, backend)) skip.backends.push_back(backend);
+      skip.backends.Add(TerminalSafe(result.backend));
     }
     if (order.empty()) return;
     Line(Bold(matrix_.skipped_cases == 0
@@ -359,7 +437,7 @@ class Layout {
     for (const auto& reason : order) {
       const Skip& skip = skips[reason];
       text_ += Wrap(fmt::format("  {:>3}  ", skip.count),
-                    fmt::format("{}: {}", Join(skip.backends, ", "), reason), options_.columns);
+                    fmt::format("{}: {}", Join(skip.backends.texts(), ", "), reason), options_.columns);
     }
     Line("");
   }
@@ -456,6 +534,10 @@ class Layout {
 
 std::string WriteConsole(const RunReport& report, const ConsoleOptions& options) {
   return Layout(report, options).Write();
+}
+
+std::string WriteTables(const RunReport& report) {
+  return WriteConsole(report, {.findings = ConsoleOptions::Findings::kCounted});
 }
 
 }  // namespace ulpscope

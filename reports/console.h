@@ -19,10 +19,14 @@ struct ConsoleOptions {
   } verbosity = Verbosity::kNormal;  ///< quiet: failing lines and counts
   /// kKnobs: a sweep of knobs, whose columns are too many to read; the table of knobs instead of the matrix.
   enum class Subject { kMatrix, kKnobs } subject = Subject::kMatrix;
+  /// kCounted: their number alone, for who lists them from report.json.
+  enum class Findings { kListed, kCounted } findings = Findings::kListed;
 };
 
 /// Text that others wrote is made safe for a terminal. Lines are at most `columns` wide, single words and
 /// repro lines apart.
 std::string WriteConsole(const RunReport& report, const ConsoleOptions& options);
+/// The same without colours and without the list of findings.
+std::string WriteTables(const RunReport& report);
 
 }  // namespace ulpscope

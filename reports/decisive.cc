@@ -6,18 +6,19 @@
 #include <set>
 
 #include "harness/base/find.h"
+#include "harness/model/conforming.h"
 
 namespace ulpscope {
 namespace {
 
 /// Entries of either map that the other does not have alike.
-size_t Differing(const std::map<std::string, std::string>& a, const std::map<std::string, std::string>& b) {
+size_t Differing(const std::map<std::string, RoundSpec>& a, const std::map<std::string, RoundSpec>& b) {
   size_t differing = 0;
-  for (const auto& [key, word] : a) {
+  for (const auto& [key, spec] : a) {
     const auto other = b.find(key);
-    differing += other == b.end() || other->second != word ? 1 : 0;
+    differing += other == b.end() || other->second != spec ? 1 : 0;
   }
-  for (const auto& [key, word] : b) differing += a.contains(key) ? 0 : 1;
+  for (const auto& [key, spec] : b) differing += a.contains(key) ? 0 : 1;
   return differing;
 }
 
@@ -30,17 +31,15 @@ const std::vector<PrecisionModel>& Left(const Classification& classification) {
   return classification.models_proved.empty() ? classification.models : classification.models_proved;
 }
 
-/// Operands as they are, sums in float32, nothing between them and the store.
-bool IsFloat32Throughout(const PrecisionModel& model) {
-  return model.in.empty() && model.prod == "exact" && model.acc == "float32" && model.mid == "none" &&
-         model.cuts.empty();
+/// The reason of the result names it.
+bool IsCited(const Exclusion& exclusion, const Exclusion* cited) {
+  return cited != nullptr && cited->model == exclusion.model &&
+         cited->further_input == exclusion.further_input && cited->element == exclusion.element;
 }
 
-/// "on the further input cancel: ..." gives "cancel"; see combine.cc.
-std::string FurtherInput(const Exclusion& exclusion) {
-  constexpr std::string_view kHead = "on the further input ";
-  if (!exclusion.why.starts_with(kHead)) return "";
-  return exclusion.why.substr(kHead.size(), exclusion.why.find(':') - kHead.size());
+/// Operands as they are, sums in float32, nothing between them and the store.
+bool IsFloat32Throughout(const PrecisionModel& model) {
+  return IsConforming(model, Binary32(), kFloat32Sums);
 }
 
 }  // namespace
@@ -131,8 +130,8 @@ std::vector<const Exclusion*> DecisiveExclusions::Of(const CaseResult& result,
   if (const Exclusion* nearest = NearestRival(classification)) chosen.insert(nearest);
   std::set<std::string> further;
   for (const Exclusion& exclusion : excluded) {
-    const bool cited = !exclusion.why.empty() && result.reason.find(exclusion.why) != std::string::npos;
-    const std::string input = FurtherInput(exclusion);
+    const bool cited = IsCited(exclusion, Lookup(result.cited, value));
+    const std::string& input = exclusion.further_input;
     const bool first_of_input = !input.empty() && further.insert(input).second;
     if (cited || first_of_input || IsFloat32Throughout(exclusion.model)) chosen.insert(&exclusion);
   }

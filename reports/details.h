@@ -29,6 +29,7 @@ struct CellDetails {
 struct ReportDetails {
   std::function<Explanation(const std::string& case_id)> of_case;
   std::function<CellDetails(const CaseResult& result)> of_cell;
+  std::function<std::vector<TraceNode>(const CaseResult& result)> of_trace = {};
 };
 
 }  // namespace ulpscope

@@ -7,10 +7,13 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "reports/births.h"
 #include "reports/cell.h"
 #include "reports/explain_brief.h"
 #include "reports/knobs.h"
+#include "reports/ledger.h"
 #include "reports/op_tree.h"
+#include "reports/places.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -34,7 +37,10 @@ class Writer {
     if (!explanation_.about.empty()) Say("about", explanation_.about);
     if (!explanation_.source.empty()) Say("source", explanation_.source);
     if (!explanation_.tensors.empty()) Say("tensors", explanation_.tensors);
-    for (const auto& step : explanation_.program) Say("step", step);
+    for (size_t i = 0; i < explanation_.program.size(); ++i) {
+      Say("step", explanation_.program[i]);
+      if (const std::string origin = explanation_.OriginOf(i); !origin.empty()) Say("", origin);
+    }
     Say("status", result_.reason.empty() ? std::string(Name(result_.status))
                                          : fmt::format("{}: {}", Name(result_.status), result_.reason));
     Say("outcome", DescribeWhole(result_.outcome));
@@ -44,19 +50,21 @@ class Writer {
     Trace();
     Knobs();
     for (const auto& note : result_.notes) Say("note", note);
+    for (const NonFiniteBirth& each : result_.not_finite) Say("not finite", BirthSentence(each, ""));
     if (result_.opened) Steps(*result_.opened);
     if (!result_.proved_on.empty()) Say("proved on", ProvedOnSentence(result_.proved_on));
     Divergences();
+    Ledgers();
     text_ += fmt::format("  {:<11}{}\n", "repeat", TerminalSafe(result_.repro));
     return std::move(text_);
   }
 
  private:
   void Say(std::string_view head, std::string_view what) {
-    text_ += Wrap(fmt::format("  {:<11}", head), TerminalSafe(what), options_.columns);
+    text_ += Wrap(fmt::format("  {:<10} ", head), TerminalSafe(what), options_.columns);
   }
   void SayInner(std::string_view head, std::string_view what) {
-    text_ += Wrap(fmt::format("    {:<11}", head), TerminalSafe(what), options_.columns);
+    text_ += Wrap(fmt::format("    {:<10} ", head), TerminalSafe(what), options_.columns);
   }
 
   void Value(const std::string& name, const ValueResult& value) {
@@ -69,14 +77,21 @@ class Writer {
              fmt::format("{} of {} elements against the exact value, {} models tried", classification.checked,
                          classification.elements, classification.models_tried));
     if (IsMeasured(classification.kind)) {
-      SayInner("error", fmt::format("at most {} ulp of {}", ShortestDecimal(classification.max_ulp),
-                                    Name(value.dtype)));
+      const bool two = HasOwnError(classification);
+      SayInner("error",
+               fmt::format(
+                   "at most {} ulp of {}{}",
+                   ShortestDecimal(two ? classification.step_ulp : classification.max_ulp), Name(value.dtype),
+                   two ? fmt::format(" from the exact result of its operands, {} from that of the program",
+                                     ShortestDecimal(classification.max_ulp))
+                       : ""));
     }
+    if (!classification.decided_by.empty()) SayInner("decided by", classification.decided_by);
     References(classification);
     Survivors(classification);
     Exclusions(classification);
-    for (const auto& [cut, words] : classification.cuts)
-      SayInner("between", fmt::format("{}: {}", cut, Join(words, " or ")));
+    for (const auto& [cut, roundings] : classification.cuts)
+      SayInner("between", fmt::format("{}: {}", cut, Join(WordsOf(roundings, MidWord), " or ")));
     for (const auto& region : classification.regions)
       SayInner("region", fmt::format("{}: {}", region.where, region.label));
     std::vector<std::string> floors;
@@ -84,7 +99,7 @@ class Writer {
       floors.push_back(fmt::format("{} {}", facet, bits));
     if (!floors.empty())
       SayInner("open", "roundings to so many bits or more cannot be seen here: " + Join(floors, ", "));
-    for (const auto& note : classification.notes) SayInner("note", note);
+    for (const Remark& note : classification.notes) SayInner("note", note.text);
     SayInner("contract", Name(value.contract));
   }
 
@@ -94,9 +109,12 @@ class Writer {
     if (!opened.changed.empty())
       Say("steps", "with every intermediate observed the program computes other bits for " +
                        Join(opened.changed, ", ") +
-                       "; of the program as it was asked the steps say nothing:");
-    for (const auto& step : opened.steps)
+                       "; the steps do not show what the program does without observation:");
+    for (const auto& step : opened.steps) {
+      const StepOrigin* origin = OriginOf(report_, result_.id, step.value);
       Say(step.value, fmt::format("{}: {}", step.op, step.result.classification.label));
+      if (origin != nullptr) Say("", "at " + origin->Text());
+    }
   }
 
   /// A few elements beside their exact values: those that excluded a model.
@@ -188,7 +206,7 @@ class Writer {
   void Knobs() {
     for (const auto& [knob, asked] : result_.knobs_asked) {
       Say("knob",
-          fmt::format("{}: asked {}, effective {}{}", knob, asked,
+          fmt::format("{}: requested {}, effective {}{}", knob, asked,
                       LookupOr(result_.knobs_effective, knob, "not read back"), KnobEffectOf(knob, asked)));
     }
     for (const auto& [knob, effective] : result_.knobs_effective) {
@@ -206,14 +224,26 @@ class Writer {
     return "";
   }
 
+  void Ledgers() {
+    for (const Ledger& ledger : report_.ledgers) {
+      const bool takes_part = std::ranges::any_of(
+          ledger.backends, [&](const auto& group) { return Contains(group, result_.backend); });
+      if (ledger.case_id != result_.id || !takes_part) continue;
+      Say("ledger", LedgerText(ledger));
+      for (const auto& texts : {CauseTexts(ledger, {}), RemedyTexts(ledger)}) {
+        for (const std::string& text : texts) SayInner("", text);
+      }
+    }
+  }
+
   void Divergences() {
     for (const auto& divergence : report_.divergences) {
       if (divergence.case_id != result_.id) continue;
       const bool member = std::ranges::any_of(
           divergence.backends, [&](const auto& group) { return Contains(group, result_.backend); });
       if (member)
-        Say("diverges",
-            fmt::format("{} ({}): {}", Name(divergence.kind), divergence.basis, divergence.sentence));
+        Say("diverges", fmt::format("{} ({}): {}", Name(divergence.kind), divergence.basis,
+                                    WithPlaces(divergence.sentence, SourcePlacesOf(report_, divergence))));
     }
   }
 

@@ -8,8 +8,11 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "reports/births.h"
 #include "reports/cell.h"
+#include "reports/ledger.h"
 #include "reports/op_tree.h"
+#include "reports/places.h"
 #include "reports/text_safe.h"
 #include "reports/witness.h"
 
@@ -30,8 +33,15 @@ class BriefWriter {
       return std::ranges::any_of(divergence.backends,
                                  [&](const auto& group) { return Contains(group, result.backend); });
     });
+    Ledgers([&](const Ledger& ledger) {
+      return ledger.case_id == result.id && std::ranges::any_of(ledger.backends, [&](const auto& group) {
+               return Contains(group, result.backend);
+             });
+    });
     Proof(result, first);
     for (size_t i = 0; i < std::min<size_t>(result.notes.size(), 2); ++i) Say("note", result.notes[i], 2);
+    for (size_t i = 0; i < std::min<size_t>(result.not_finite.size(), 2); ++i)
+      Say("not finite", BirthSentence(result.not_finite[i], ""), 3);
     if (!result.proved_on.empty()) Say("proved on", ProvedOnSentence(result.proved_on), 2);
     const TextLines after = Ending(result);
     Trace(result, explanation,
@@ -58,6 +68,7 @@ class BriefWriter {
     }
     if (hidden > 0) Say("", fmt::format("and {} more backends", hidden), 1);
     Parts([](const Divergence&) { return true; });
+    Ledgers([&](const Ledger& ledger) { return ledger.case_id == case_id; });
     Say("next", fmt::format("ulpscope explain {}@BACKEND derives one of them; -v all of them", case_id), 2);
     return Joined();
   }
@@ -90,7 +101,10 @@ class BriefWriter {
     if (!explanation.tensors.empty()) Say("", explanation.tensors, 2);
     const auto& program = explanation.program;
     const size_t shown = program.size() <= kMostSteps ? program.size() : kMostSteps - 1;
-    for (size_t i = 0; i < shown; ++i) Say("", program[i], 1);
+    for (size_t i = 0; i < shown; ++i) {
+      Say("", program[i], 1);
+      if (const std::string origin = explanation.OriginOf(i); !origin.empty()) Say("", origin, 1);
+    }
     if (shown < program.size()) Say("", fmt::format("and {} more steps", program.size() - shown), 1);
   }
 
@@ -104,12 +118,10 @@ class BriefWriter {
       std::string text = fmt::format("{} {}  {}  {}", name, Describe(value->dtype, value->shape),
                                      CellText(*value), classification.label);
       text += fmt::format("; {} of {} elements checked", classification.checked, classification.elements);
-      if (classification.checked > 0)
-        text += fmt::format(", at most {:.4g} ulp from the exact {}", classification.max_ulp,
-                            ReferenceOf(classification));
+      if (classification.checked > 0) text += ", " + ErrorText(classification);
       Say("observed", text, 2);
-      for (const auto& says : classification.says) Say("", says, 1);
-      if (classification.fits && !classification.notes.empty()) Say("", classification.notes.front(), 1);
+      for (const Remark& remark : classification.says) Say("", remark.text, 1);
+      if (classification.fits && !classification.notes.empty()) Say("", classification.notes.front().text, 1);
       if (!classification.regions.empty())
         Say("", fmt::format("{}: {}", classification.regions[0].where, classification.regions[0].label), 1);
     }
@@ -129,13 +141,31 @@ class BriefWriter {
     for (const Divergence& divergence : report_.divergences) {
       if (!mine(divergence)) continue;
       if (first == nullptr && divergence.kind == DivergenceKind::kPrecision) first = &divergence;
-      if (++count <= kMostParts)
+      if (++count <= kMostParts) {
         Say("parts", fmt::format("{} ({}): {}", Name(divergence.kind), divergence.basis, divergence.sentence),
             3);
+        if (const std::string places = PlacesText(SourcePlacesOf(report_, divergence)); !places.empty())
+          Say("", places, 2);
+      }
     }
     if (count > kMostParts) Say("", fmt::format("and in {} more ways", count - kMostParts), 1);
     if (count == 0) Say("parts", "from no other backend of this run", 1);
     return first;
+  }
+
+  /// What the differences that `mine` picks are made of.
+  template <class Mine>
+  void Ledgers(Mine mine) {
+    constexpr size_t kMostLedgers = 2, kMostTexts = 4;
+    size_t count = 0;
+    for (const Ledger& ledger : report_.ledgers) {
+      if (!mine(ledger) || ++count > kMostLedgers) continue;
+      Say("ledger", LedgerText(ledger), 3);
+      const auto causes = CauseTexts(ledger, report_.divergences);
+      for (size_t i = 0; i < std::min(causes.size(), kMostTexts); ++i) Say("", causes[i], 2);
+      for (const std::string& tried : RemedyTexts(ledger)) Say("", tried, 1);
+    }
+    if (count > kMostLedgers) Say("", fmt::format("and {} more values", count - kMostLedgers), 1);
   }
 
   /// One element, and what the rival makes of it: that of the backend which it parts from, or the nearest one.

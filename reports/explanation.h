@@ -12,7 +12,11 @@ struct Explanation {
   std::string about, source;              ///< of the case
   std::string tensors = {};               ///< of the case, in one line
   std::vector<std::string> program = {};  ///< its steps, as a case file says them
-  std::vector<TraceNode> trace = {};      ///< of the result; may be empty
+  std::vector<std::string> origins =
+      {};  ///< one for each of `program`: "at m.layers.0, model.py:7"; "" where it is not known
+  std::vector<TraceNode> trace = {};  ///< of the result; may be empty
+
+  std::string OriginOf(size_t step) const { return step < origins.size() ? origins[step] : ""; }
 };
 
 /// What a derivation that is not verbose takes at most.

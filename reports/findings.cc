@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "harness/base/distinct.h"
 #include "harness/base/find.h"
 #include "harness/base/text.h"
 
@@ -108,10 +109,7 @@ std::string FindingCause(const Divergence& divergence) {
   return cause;
 }
 
-bool PartsClasses(const Divergence& divergence) {
-  using enum DivergenceKind;
-  return divergence.kind != kOrder && divergence.kind != kBits && divergence.kind != kCasts;
-}
+bool PartsClasses(const Divergence& divergence) { return RowOf(divergence.kind).separates_classes; }
 
 std::string FindingValues(const Divergence& divergence) {
   std::string what = divergence.value;
@@ -159,6 +157,11 @@ std::string FindingsTitle(const std::vector<Divergence>& divergences, const std:
   return title;
 }
 
+std::string LimitSentence(const TimeLimit& limit) {
+  return fmt::format("the limit of {:g} {} left out: {}", limit.minutes,
+                     limit.minutes == 1 ? "minute" : "minutes", Join(limit.left_out, ", "));
+}
+
 std::string FailureText(const CaseResult& result) {
   return fmt::format("{}  {}  {}", result.id, result.backend, result.reason);
 }
@@ -174,14 +177,11 @@ std::vector<std::string> StatusCounts(const RunReport& report) {
 }
 
 std::vector<std::string> VersionsOf(const RunReport& report, std::string (*shown)(std::string_view)) {
-  std::vector<std::string> versions;
+  Distinct versions;
   for (const auto& [backend, packages] : report.versions) {
-    for (const auto& [package, version] : packages) {
-      std::string text = shown(package + " " + version);
-      if (!Contains(versions, text)) versions.push_back(std::move(text));
-    }
+    for (const auto& [package, version] : packages) versions.Add(shown(package + " " + version));
   }
-  return versions;
+  return versions.texts();
 }
 
 FindingsOfCells::FindingsOfCells(const RunReport& report) {

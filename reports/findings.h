@@ -30,6 +30,9 @@ std::string FindingCause(const Divergence& divergence);
 /// "3 divergences, and 2 of order only": those that PartsClasses, and how many of the others. `hint` follows the latter.
 std::string FindingsTitle(const std::vector<Divergence>& divergences, const std::string& hint);
 
+/// "the limit of 2 minutes left out: 3 of 8 results not run".
+std::string LimitSentence(const TimeLimit& limit);
+
 /// "seeds/matmul_out/as_posted  torch-aot-eager  changed: expected ...": what follows the status of a failing line.
 std::string FailureText(const CaseResult& result);
 

@@ -4,6 +4,8 @@
 #include <array>
 
 #include "reports/annotations.h"
+#include "reports/chrome_trace.h"
+#include "reports/console.h"
 #include "reports/csv_report.h"
 #include "reports/html_report.h"
 #include "reports/json_report.h"
@@ -22,7 +24,7 @@ std::string ReportAlone(const RunReport& report, const ReportDetails&) {
 }  // namespace
 
 std::span<const ReportFormat> ReportFormats() {
-  static constexpr std::array<ReportFormat, 6> kFormats{{
+  static constexpr std::array kFormats = std::to_array<ReportFormat>({
       {.name = "json",
        .file = "report.json",
        .about = "write the JSON report (reports/report.schema.json)",
@@ -47,7 +49,15 @@ std::span<const ReportFormat> ReportFormats() {
        .file = "",
        .about = "write a table, one row for each observed value",
        .write = ReportAlone<WriteCsv>},
-  }};
+      {.name = "tables",
+       .file = "",
+       .about = "write what the console shows but for the list of findings",
+       .write = ReportAlone<WriteTables>},
+      {.name = "trace-out",
+       .file = "",
+       .about = "write the ops of every trace in Chrome's format, which Perfetto opens",
+       .write = WriteChromeTrace},
+  });
   return kFormats;
 }
 

@@ -11,10 +11,12 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "reports/births.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
 #include "reports/matrix.h"
 #include "reports/op_tree.h"
+#include "reports/places.h"
 #include "reports/text_safe.h"
 #include "reports/witness.h"
 
@@ -33,6 +35,15 @@ char Code(double ulp) {
   if (!std::isfinite(ulp)) return '~';
   const double size = std::min(31.0, std::round(kScale * std::log2(1 + 4 * std::fabs(ulp))));
   return kCodes[static_cast<size_t>(32 + (ulp < 0 ? -size : size))];
+}
+
+/// With as many digits as the table of the values has; empty where none is finite.
+std::string Largest(const std::vector<double>& ulp) {
+  double largest = -1;
+  for (const double each : ulp) {
+    if (std::isfinite(each)) largest = std::max(largest, std::fabs(each));
+  }
+  return largest < 0 ? "" : fmt::format("{:.4g}", largest);
 }
 
 std::string Codes(const std::vector<double>& ulp) {
@@ -89,12 +100,12 @@ void Replace(std::string* text, std::string_view what, std::string_view by) {
 }
 
 std::string ReproTemplate(const CaseResult& result) {
-  std::string text = result.repro;
-  if (text.find(kIdMark) != std::string::npos || text.find(kBackendMark) != std::string::npos) return text;
+  std::string line = result.repro;
+  if (line.find(kIdMark) != std::string::npos || line.find(kBackendMark) != std::string::npos) return line;
   // The backend first: it may be named by a case (faulty:case=ID), never the other way round.
-  Replace(&text, result.backend, kBackendMark);
-  Replace(&text, result.id, kIdMark);
-  return text;
+  Replace(&line, result.backend, kBackendMark);
+  Replace(&line, result.id, kIdMark);
+  return line;
 }
 
 class Collector {
@@ -149,7 +160,7 @@ class Collector {
     const auto [found, added] = case_places_.try_emplace(id, cases_.size());
     if (added) {
       const Explanation about = details_.of_case ? details_.of_case(id) : Explanation();
-      cases_.push_back({T(id), T(about.about), T(about.tensors), List(about.program)});
+      cases_.push_back({T(id), T(about.about), T(about.tensors), List(about.program), List(about.origins)});
       shared_ += cases_.back().dump().size() + 2;
     }
     return found->second;
@@ -159,7 +170,8 @@ class Collector {
     const auto [found, added] = find_places_.try_emplace(&divergence, finds_.size());
     if (added) {
       finds_.push_back({T(std::string(Name(divergence.kind))), T(divergence.basis),
-                        T(FindingValues(divergence)), T(divergence.value), T(BriefSentence(divergence))});
+                        T(FindingValues(divergence)), T(divergence.value),
+                        T(WithPlaces(BriefSentence(divergence), SourcePlacesOf(report_, divergence)))});
       shared_ += finds_.back().dump().size() + 2;
     }
     return found->second;
@@ -187,6 +199,7 @@ class Collector {
       knobs.push_back(
           {T(knob), T(LookupOr(result.knobs_asked, knob)), T(LookupOr(result.knobs_effective, knob))});
     std::vector<std::string> notes = result.notes;
+    for (const NonFiniteBirth& birth : result.not_finite) notes.push_back(BirthSentence(birth, ""));
     if (const std::string proved = ProvedOnSentence(result.proved_on); !proved.empty())
       notes.push_back(proved);
     return {CaseOf(result.id),
@@ -208,10 +221,8 @@ class Collector {
       const Classification& classification = value->classification;
       std::string error =
           fmt::format("{} of {} elements checked", classification.checked, classification.elements);
-      if (classification.checked > 0)
-        error += fmt::format(", at most {:.4g} ulp from the exact {}", classification.max_ulp,
-                             ReferenceOf(classification));
-      std::vector<std::string> says = classification.says;
+      if (classification.checked > 0) error += ", " + ErrorText(classification);
+      std::vector<std::string> says = TextsOf(classification.says);
       for (const auto& region : classification.regions) says.push_back(region.where + ": " + region.label);
       values.push_back({T(name), T(Describe(value->dtype, value->shape)), T(CellText(*value)),
                         T(classification.label), T(error), T(std::string(Name(value->contract))),
@@ -239,7 +250,8 @@ class Collector {
     for (const auto& name : result.value_order) {
       const auto found = more.errors.find(name);
       if (found == more.errors.end() || found->second.ulp.empty()) continue;
-      list.push_back({T(name), found->second.elements, found->second.ulp.size(), Codes(found->second.ulp)});
+      list.push_back({T(name), found->second.elements, found->second.ulp.size(), Codes(found->second.ulp),
+                      T(Largest(found->second.ulp))});
     }
     return list;
   }

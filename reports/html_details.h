@@ -7,7 +7,7 @@
 //    "cells":  [[case, backend, status, reason, outcome, repro, [VALUE, ...], [proof, rival], [[knob, asked, effective], ...],
 //                [finding, ...], [note, ...], 0 or [trace line, ...], [ERRORS, ...]], ...]}
 //   VALUE      [name, dtype and shape, cell, label, largest error, contract, [phrase, ...]]
-//   ERRORS     [name, elements, elements that were looked at, codes]
+//   ERRORS     [name, elements, elements that were looked at, codes, the largest finite error in ulp]
 //
 // `case` and `finding` are places in their lists, every other entry that is no list is one in `texts`. In `repro` U+E000 stands for
 // the id and U+E001 for the backend: one text for all cells. `codes` has two characters a bar of the plot, its lowest and its

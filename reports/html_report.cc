@@ -4,17 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "reports/births.h"
+#include "reports/budget.h"
 #include "reports/cell.h"
 #include "reports/environments.h"
 #include "reports/findings.h"
 #include "reports/html_assets.h"
 #include "reports/html_details.h"
+#include "reports/ledger.h"
 #include "reports/matrix.h"
+#include "reports/places.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -92,7 +97,8 @@ class Page {
 
   std::string Body() const {
     return "<body><a class=skip href=#matrix>To the matrix</a>\n" + Top() + "<main>\n" + Findings() +
-           Environments() + Failures() + MatrixPart() + Legend() + Skips() + NotInstalled() + "</main>\n";
+           Ledgers() + Budgets() + Environments() + Failures() + MatrixPart() + Legend() + Skips() +
+           NotInstalled() + "</main>\n";
   }
 
   std::string Top() const {
@@ -101,6 +107,9 @@ class Page {
                        Counted(matrix_.backends.size() + matrix_.skipped.size(), "backend") + ": " +
                        HtmlText(Join(StatusCounts(report_), ", "));
     if (!report_.complete) text += ". <strong>This run is not complete.</strong>";
+    if (report_.limit) text += ". <strong>" + HtmlText(LimitSentence(*report_.limit)) + ".</strong>";
+    if (const std::string summary = LedgerSummary(report_); !summary.empty())
+      text += "</p>\n<p>" + HtmlText(summary);
     text +=
         "</p>\n<p class=soft>" +
         HtmlText(Join(VersionsOf(report_, [](std::string_view plain) { return std::string(plain); }), ", ")) +
@@ -132,16 +141,36 @@ class Page {
     } else {
       text += fmt::format("<a class=id href=#r{}>{}</a>", row->second, HtmlText(divergence.case_id));
     }
-    const std::string values = FindingValues(divergence);
+    const std::string values = FindingValues(divergence),
+                      places = PlacesText(SourcePlacesOf(report_, divergence));
     return text + (values.empty() ? "" : " " + HtmlText(values)) + ": " +
-           HtmlText(BriefSentence(divergence)) + "<br><span class=cells>" + Join(groups, " | ") +
-           "</span></li>\n";
+           HtmlText(BriefSentence(divergence)) +
+           (places.empty() ? "" : "<br><span class=\"soft at\">" + HtmlText(places) + "</span>") +
+           "<br><span class=cells>" + Join(groups, " | ") + "</span></li>\n";
+  }
+
+  /// Infinities and NaNs that begin alike on several backends, or on one: a cause of their own.
+  std::string NotFinite() const {
+    const std::vector<SharedBirth> births = SharedBirthsOf(report_);
+    if (births.empty()) return "";
+    std::string text = fmt::format(
+        "<details class=cause open><summary><h3>infinite or NaN <span class=kind>not finite, {}</span></h3>"
+        "</summary>\n<ul>\n",
+        Counted(births.size(), "finding"));
+    for (const SharedBirth& each : births) {
+      const auto row = rows_.find(each.case_id);
+      text += "<li>" + (row == rows_.end() ? "<span class=id>" + HtmlText(each.case_id) + "</span>"
+                                           : fmt::format("<a class=id href=#r{}>{}</a>", row->second,
+                                                         HtmlText(each.case_id)));
+      text += ": " + HtmlText(BirthSentence(report_, each)) + "</li>\n";
+    }
+    return text + "</ul></details>\n";
   }
 
   std::string Findings() const {
     const std::vector<Cause> causes = GroupByCause(report_);
     std::string text = "<h2 id=findings>Findings</h2>\n";
-    if (causes.empty()) return text + "<p>No two backends part.</p>\n";
+    if (causes.empty()) return text + "<p>No two backends part.</p>\n" + NotFinite();
     size_t shown = 0;
     for (const Cause& cause : causes) {
       std::set<std::string> cases;
@@ -155,7 +184,64 @@ class Page {
       text += "</ul></details>\n";
       shown += cause.findings.size();
     }
-    return text;
+    return text + NotFinite();
+  }
+
+  /// A bar for each difference: its entries, as wide as their shares, by whether a cause is known.
+  std::string Ledgers() const {
+    constexpr size_t kMostLedgers = 200;
+    if (report_.ledgers.empty()) return "";
+    std::string text =
+        "<section id=ledgers><h2>What each difference is made of</h2>\n<p class=soft><i class=\"key "
+        "cause\"></i> a known cause "
+        "<i class=\"key order\"></i> order of summation or last bits <i class=\"key open\"></i> not "
+        "explained</p>\n";
+    for (size_t i = 0; i < std::min(report_.ledgers.size(), kMostLedgers); ++i)
+      text += LedgerBar(report_.ledgers[i]);
+    if (report_.ledgers.size() > kMostLedgers)
+      text +=
+          "<p>and " + std::to_string(report_.ledgers.size() - kMostLedgers) + " more, in report.json</p>\n";
+    return text + "</section>\n";
+  }
+
+  static std::string LedgerBar(const Ledger& ledger) {
+    double whole = 0;
+    for (const LedgerEntry& entry : ledger.entries) whole += std::fabs(entry.share);
+    std::string bar;
+    for (const LedgerEntry& entry : ledger.entries) {
+      const char* kind = !entry.IsExplained() ? "open" : entry.IsOrderOnly() ? "order" : "cause";
+      const double width = whole > 0 ? 100 * std::fabs(entry.share) / whole : 0;
+      bar += fmt::format("<i class={} style=\"width:{:.2f}%\" title=\"{} {}\"></i>", kind, width,
+                         HtmlText(entry.step), Percent(entry.share));
+    }
+    std::string text = "<div class=ledger><p><span class=id>" + HtmlText(ledger.case_id) + "</span> " +
+                       HtmlText(LedgerText(ledger)) + "</p><div class=bar>" + bar + "</div>";
+    std::string items;
+    for (const auto& texts : {CauseTexts(ledger, {}), RemedyTexts(ledger)}) {
+      for (const std::string& each : texts) items += "<li>" + HtmlText(each) + "</li>";
+    }
+    if (!items.empty()) text += "<details><summary>causes</summary><ul>" + items + "</ul></details>";
+    return text + "</div>\n";
+  }
+
+  /// A table: a row for each value and backend.
+  std::string Budgets() const {
+    constexpr size_t kMostBudgets = 200;
+    const std::vector<const ErrorBudget*> shown = ShownBudgets(report_);
+    if (shown.empty()) return "";
+    std::string text =
+        "<section id=budgets><h2>Which rounding costs how much accuracy</h2>\n<table class=budgets>"
+        "<thead><tr><th>case<th>value<th>backends<th>rms error<th>from<th>in float32</thead><tbody>\n";
+    for (size_t i = 0; i < std::min(shown.size(), kMostBudgets); ++i) {
+      const ErrorBudget& budget = *shown[i];
+      text += "<tr><td>" + HtmlText(budget.case_id) + "<td>" + HtmlText(budget.value) + "<td>" +
+              HtmlText(Join(budget.backends, ", ")) + "<td>" + fmt::format("{:.2g}", budget.rms) + "<td>" +
+              HtmlText(SharesText(budget)) + "<td>" + HtmlText(InFloat32Text(budget)) + "\n";
+    }
+    text += "</tbody></table>\n";
+    if (shown.size() > kMostBudgets)
+      text += "<p>and " + std::to_string(shown.size() - kMostBudgets) + " more, in report.json</p>\n";
+    return text + "</section>\n";
   }
 
   /// What changed from one environment of this run to another: every status, class and divergence of class.
@@ -200,7 +286,8 @@ class Page {
     std::string text =
         "<div class=filters hidden><label>Search <input type=search id=search placeholder=\"case, value or "
         "class\"></label>\n"
-        "<label>Show <select id=status><option value=\"\">all<option value=parts>where backends part<option "
+        "<label>Show <select id=status><option value=\"\">all<option value=parts>where backends "
+        "differ<option "
         "value=fails>what "
         "fails</select></label>\n<label><input type=checkbox id=only checked> only rows in which backends "
         "differ</label>\n"

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "harness/model/ledger.h"
 #include "harness/model/run_report.h"
 
 namespace ulpscope {
@@ -13,5 +14,7 @@ namespace ulpscope {
 /// `volatile`. Models and exclusions are indices into the tables `models` and
 /// `exclusions`.
 std::string WriteJson(const RunReport& report);
+/// One entry of its `ledgers`.
+std::string WriteLedgerJson(const Ledger& ledger);
 
 }  // namespace ulpscope

@@ -5,11 +5,16 @@
 
 #include <pugixml.hpp>
 #include <sstream>
+#include <unordered_map>
 
+#include "harness/base/distinct.h"
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "reports/births.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
+#include "reports/ledger.h"
+#include "reports/places.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -67,20 +72,22 @@ std::string Timestamp(const std::string& started) {
 constexpr size_t kColumns = 100;
 
 /// What parts, who, why, as on the console.
-std::string FindingLines(const Divergence& divergence, const std::string& subject) {
+std::string FindingLines(const RunReport& report, const Divergence& divergence, const std::string& subject) {
   const std::string head = fmt::format("  {:<10} ", Name(divergence.kind));
-  return Wrap(head, subject, kColumns) + Wrap("    ", BriefSentence(divergence), kColumns);
+  return Wrap(head, subject, kColumns) +
+         Wrap("    ", WithPlaces(BriefSentence(divergence), SourcePlacesOf(report, divergence)), kColumns);
 }
 
 /// The failing line of the console, what the cell takes part in, its values; the command that repeats it comes last.
-std::string Details(const CaseResult& result, const std::vector<const Divergence*>& findings) {
+std::string Details(const RunReport& report, const CaseResult& result,
+                    const std::vector<const Divergence*>& findings) {
   std::string text = Wrap(fmt::format("{}  ", Name(result.status)), FailureText(result), kColumns);
   if (!result.outcome.text.empty() && result.reason.find(result.outcome.text) == std::string::npos) {
     text += fmt::format("outcome: {} {}: {}\n", Name(result.outcome.kind), result.outcome.error_class,
                         result.outcome.text);
   }
   for (const Divergence* divergence : findings) {
-    if (PartsClasses(*divergence)) text += FindingLines(*divergence, FindingValues(*divergence));
+    if (PartsClasses(*divergence)) text += FindingLines(report, *divergence, FindingValues(*divergence));
   }
   for (const auto& [name, value] : result.ValuesInOrder())
     text += fmt::format("{}: {} {}\n", name, CellText(*value), value->classification.label);
@@ -98,7 +105,18 @@ pugi::xml_node AppendCase(pugi::xml_node suite, const std::string& id, const std
   return node;
 }
 
-void AddCase(pugi::xml_node suite, const CaseResult& result, const std::vector<const Divergence*>& findings) {
+/// `file` and `line`, as GitLab, CircleCI, Buildkite and Jenkins' JUnit plugin read them, of the source that the step of `value` was
+/// captured from. Nothing where it was not: the strict schema of Jenkins' xUnit plugin has neither.
+void SetSource(pugi::xml_node node, const RunReport& report, const std::string& case_id,
+               const std::string& value) {
+  const StepOrigin* origin = OriginOf(report, case_id, value);
+  if (origin == nullptr || origin->file.empty()) return;
+  Set(node, "file", origin->file);
+  Set(node, "line", std::to_string(origin->line));
+}
+
+void AddCase(pugi::xml_node suite, const RunReport& report, const CaseResult& result,
+             const std::vector<const Divergence*>& findings) {
   pugi::xml_node node = AppendCase(suite, result.id, "", Decimal(result.Milliseconds() / 1000));
   const Element element = ElementOf(result.status);
   const std::string status(Name(result.status));
@@ -108,10 +126,11 @@ void AddCase(pugi::xml_node suite, const CaseResult& result, const std::vector<c
         result.status == Status::kXfail ? status + ": " + result.reason : result.reason);
     return;
   }
+  if (!result.status_values.empty()) SetSource(node, report, result.id, result.status_values.front());
   pugi::xml_node finding = node.append_child(element == Element::kFailure ? "failure" : "error");
   Set(finding, "message", result.reason);
   Set(finding, "type", status);
-  finding.append_child(pugi::node_pcdata).set_value(XmlSafe(Details(result, findings)).c_str());
+  finding.append_child(pugi::node_pcdata).set_value(XmlSafe(Details(report, result, findings)).c_str());
 }
 
 void AddProperty(pugi::xml_node properties, const std::string& name, const std::string& value) {
@@ -140,6 +159,8 @@ pugi::xml_node AppendSuite(pugi::xml_node root, const RunReport& report, const s
   Set(suite, "skipped", std::to_string(counts.skipped));
   Set(suite, "time", Decimal(counts.seconds));
   AddProperty(suite.append_child("properties"), "seed", std::to_string(report.seed));
+  if (const std::string summary = LedgerSummary(report); !summary.empty())
+    AddProperty(suite.child("properties"), "summary", summary);
   return suite;
 }
 
@@ -150,12 +171,11 @@ void AddOutput(pugi::xml_node suite, const std::string& output) {
 }
 
 void AddSuite(pugi::xml_node root, const RunReport& report, const FindingsOfCells& findings,
-              const std::string& backend, size_t id) {
-  std::vector<const CaseResult*> results;
+              const std::vector<const CaseResult*>& results, size_t id) {
+  const std::string& backend = results.front()->backend;
   SuiteCounts counts;
-  for (const auto& result : report.results) {
-    if (result.backend != backend) continue;
-    results.push_back(&result);
+  for (const CaseResult* each : results) {
+    const CaseResult& result = *each;
     const Element element = ElementOf(result.status);
     counts.failures += element == Element::kFailure;
     counts.errors += element == Element::kError;
@@ -170,9 +190,12 @@ void AddSuite(pugi::xml_node root, const RunReport& report, const FindingsOfCell
   }
   std::string output;
   for (const CaseResult* result : results) {
-    AddCase(suite, *result, findings.Of(*result));
+    AddCase(suite, report, *result, findings.Of(*result));
+    for (const NonFiniteBirth& birth : result->not_finite)
+      output +=
+          Wrap("  not finite ", result->id, kColumns) + Wrap("    ", BirthSentence(birth, ""), kColumns);
     for (const Divergence* divergence : findings.Of(*result)) {
-      if (PartsClasses(*divergence)) output += FindingLines(*divergence, FindingSubject(*divergence));
+      if (PartsClasses(*divergence)) output += FindingLines(report, *divergence, FindingSubject(*divergence));
     }
   }
   AddOutput(suite, output);
@@ -193,8 +216,10 @@ void AddDivergences(pugi::xml_node root, const RunReport& report, size_t id) {
         fmt::format(": {}{}{}, {}", Name(divergence.kind), divergence.value.empty() ? "" : " of ",
                     divergence.value, Join(groups, " | "));
     pugi::xml_node node = AppendCase(suite, divergence.case_id, what, Decimal(0));
+    SetSource(node, report, divergence.case_id, divergence.value);
+    const std::string sentence = WithPlaces(divergence.sentence, SourcePlacesOf(report, divergence));
     Set(node.append_child("skipped"), "message",
-        fmt::format("{}{}", divergence.basis == "likely" ? "likely: " : "", divergence.sentence));
+        fmt::format("{}{}", divergence.basis == "likely" ? "likely: " : "", sentence));
   }
   AddOutput(suite, FindingsTitle(report.divergences, "") + "\n");
 }
@@ -207,13 +232,16 @@ std::string WriteJunit(const RunReport& report) {
   declaration.append_attribute("version") = "1.0";
   declaration.append_attribute("encoding") = "UTF-8";
   pugi::xml_node root = document.append_child("testsuites");
-  std::vector<std::string> backends;
+  Distinct backends;
+  std::unordered_map<std::string, std::vector<const CaseResult*>> of_backend;
   for (const auto& result : report.results) {
-    if (!Contains(backends, result.backend)) backends.push_back(result.backend);
+    backends.Add(result.backend);
+    of_backend[result.backend].push_back(&result);
   }
   const FindingsOfCells findings(report);
-  for (size_t i = 0; i < backends.size(); ++i) AddSuite(root, report, findings, backends[i], i);
-  if (!report.divergences.empty()) AddDivergences(root, report, backends.size());
+  for (size_t i = 0; i < backends.texts().size(); ++i)
+    AddSuite(root, report, findings, of_backend[backends.texts()[i]], i);
+  if (!report.divergences.empty()) AddDivergences(root, report, backends.texts().size());
   std::ostringstream stream;
   stream.imbue(std::locale::classic());
   document.save(stream, "  ", pugi::format_default, pugi::encoding_utf8);

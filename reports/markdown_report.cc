@@ -8,9 +8,13 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "reports/births.h"
+#include "reports/budget.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
+#include "reports/ledger.h"
 #include "reports/matrix.h"
+#include "reports/places.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -29,7 +33,13 @@ class Summary {
   std::string Write() {
     text_ = "## ulpscope: " + FindingsTitle(report_.divergences, "") + "\n\n";
     if (!report_.complete) text_ += "**This run is not complete.**\n\n";
+    if (report_.limit) text_ += "**" + MarkdownText(LimitSentence(*report_.limit)) + ".**\n\n";
+    if (const std::string summary = LedgerSummary(report_); !summary.empty())
+      text_ += MarkdownText(summary) + "\n\n";
     Findings();
+    NotFinite();
+    Ledgers();
+    Budgets();
     Failures();
     Table();
     Counts();
@@ -45,13 +55,62 @@ class Summary {
       if (shown == kMostFindings) continue;
       ++shown;
       const std::string values = FindingValues(divergence);
-      text_ += fmt::format("{}. **{}** {}{}  \n   {}\n", shown, Name(divergence.kind),
-                           MarkdownCode(divergence.case_id, MarkdownPlace::kText),
-                           values.empty() ? "" : " " + MarkdownText(values),
-                           MarkdownText(BriefSentence(divergence)));
+      text_ += fmt::format(
+          "{}. **{}** {}{}  \n   {}\n", shown, Name(divergence.kind),
+          MarkdownCode(divergence.case_id, MarkdownPlace::kText),
+          values.empty() ? "" : " " + MarkdownText(values),
+          MarkdownText(WithPlaces(BriefSentence(divergence), SourcePlacesOf(report_, divergence))));
     }
     if (all > shown) text_ += fmt::format("\nand {} more\n", all - shown);
     if (all > 0) text_ += "\n";
+  }
+
+  void NotFinite() {
+    const std::vector<SharedBirth> births = SharedBirthsOf(report_);
+    if (births.empty()) return;
+    text_ += "### Infinite or NaN\n\n";
+    for (size_t i = 0; i < std::min(births.size(), kMostFindings); ++i)
+      text_ += fmt::format("- {} {}\n", MarkdownCode(births[i].case_id, MarkdownPlace::kText),
+                           MarkdownText(BirthSentence(report_, births[i])));
+    if (births.size() > kMostFindings) text_ += fmt::format("\nand {} more\n", births.size() - kMostFindings);
+    text_ += "\n";
+  }
+
+  /// What each difference is made of, in a table; of many the first.
+  void Ledgers() {
+    if (report_.ledgers.empty()) return;
+    text_ +=
+        "### What each difference is made of\n\n| case | value | between | steps | which is nearer to exact "
+        "|\n|---|---|---|---|---|\n";
+    for (size_t i = 0; i < std::min(report_.ledgers.size(), kMostFindings); ++i) {
+      const Ledger& ledger = report_.ledgers[i];
+      text_ +=
+          fmt::format("| {} | {} | {} and {} | {} | {} |\n", InTable(ledger.case_id), InTable(ledger.value),
+                      InTable(ledger.backends.at(0).front()), InTable(ledger.backends.at(1).front()),
+                      MarkdownText(EntriesText(ledger)), MarkdownText(NearnessText(ledger)));
+    }
+    if (report_.ledgers.size() > kMostFindings)
+      text_ += fmt::format("\nand {} more\n", report_.ledgers.size() - kMostFindings);
+    text_ += "\n";
+  }
+
+  /// Which rounding costs how much, in a table; of many the first.
+  void Budgets() {
+    const std::vector<const ErrorBudget*> shown = ShownBudgets(report_);
+    if (shown.empty()) return;
+    text_ +=
+        "### Which rounding costs how much accuracy\n\n| case | value | backends | rms error | from | in "
+        "float32 "
+        "|\n|---|---|---|---|---|---|\n";
+    for (size_t i = 0; i < std::min(shown.size(), kMostFindings); ++i) {
+      const ErrorBudget& budget = *shown[i];
+      text_ +=
+          fmt::format("| {} | {} | {} | {} | {} | {} |\n", InTable(budget.case_id), InTable(budget.value),
+                      InTable(Join(budget.backends, ", ")), fmt::format("{:.2g}", budget.rms),
+                      MarkdownText(SharesText(budget)), MarkdownText(InFloat32Text(budget)));
+    }
+    if (shown.size() > kMostFindings) text_ += fmt::format("\nand {} more\n", shown.size() - kMostFindings);
+    text_ += "\n";
   }
 
   void Failures() {

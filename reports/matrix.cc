@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/base/distinct.h"
 #include "harness/base/find.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
@@ -54,19 +55,19 @@ class Builder {
     for (const Place& place : marks_) marked_.emplace(std::get<0>(place), std::get<2>(place));
     for (const auto& result : report.results) {
       results_[result.id][result.backend] = &result;
-      AddOnce(&backends_, result.backend);
-      AddOnce(&ids_, result.id);
-      if (result.status != Status::kSkip) AddOnce(&shown_, result.backend);
+      backends_.Add(result.backend);
+      ids_.Add(result.id);
+      if (result.status != Status::kSkip) shown_.Add(result.backend);
     }
   }
 
   Matrix Build() {
     Matrix matrix;
-    for (const auto& backend : backends_) {
-      const bool shown = Contains(shown_, backend);
+    for (const auto& backend : backends_.texts()) {
+      const bool shown = shown_.Has(backend);
       (shown ? matrix.backends : matrix.skipped).push_back(backend);
     }
-    for (const auto& id : ids_) {
+    for (const auto& id : ids_.texts()) {
       const auto& of_case = results_.at(id);
       const auto all = [&](std::initializer_list<Status> statuses) {
         return std::ranges::all_of(
@@ -120,7 +121,7 @@ class Builder {
       const bool lettered = marked_.contains({id, labels[row]}) || (!is_one && classes.size() > 1);
       const auto shown = lettered ? letters : std::map<std::string, std::string>();
       for (const auto& backend : backends)
-        cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row, shown));
+        cells.cells.push_back(BuildCell(Find(id, backend), labels, row, shown));
       const bool observed = labels[row].ends_with("_dtype") && letters.empty();
       const auto given = static_cast<size_t>(std::ranges::count_if(cells.cells, [](const MatrixCell& cell) {
         return !cell.text.empty() && cell.tone != Tone::kFaint;
@@ -147,8 +148,15 @@ class Builder {
     return letters;
   }
 
-  MatrixCell BuildCell(const CaseResult* result, const std::string& label, size_t row,
+  /// The status stands in the rows of the values that it is about, where there are any; else in the first.
+  static bool BearsStatus(const CaseResult& result, const std::vector<std::string>& labels, size_t row) {
+    const auto is_about = [&](const std::string& label) { return Contains(result.status_values, label); };
+    return std::ranges::any_of(labels, is_about) ? is_about(labels[row]) : row == 0;
+  }
+
+  MatrixCell BuildCell(const CaseResult* result, const std::vector<std::string>& labels, size_t row,
                        const std::map<std::string, std::string>& letters) const {
+    const std::string& label = labels[row];
     if (result == nullptr) return {.text = "-", .tone = Tone::kFaint};
     const bool failing = IsFailing(result->status);
     if (!HasValues(*result) || label.empty()) {
@@ -168,8 +176,10 @@ class Builder {
       cell.text = observation == result->observations.end() ? "none" : Brief(observation->second);
     }
     Mark(*result, label, letters, &cell);
-    if (row == 0 && result->status != Status::kPass) cell.text += " " + std::string(Name(result->status));
-    if (failing) cell.tone = Tone::kFailing;
+    if (BearsStatus(*result, labels, row)) {
+      if (result->status != Status::kPass) cell.text += " " + std::string(Name(result->status));
+      if (failing) cell.tone = Tone::kFailing;
+    }
     return cell;
   }
 
@@ -185,7 +195,7 @@ class Builder {
   std::set<Place> marks_;
   std::set<std::pair<std::string, std::string>> marked_;  ///< case and value of those
   std::map<std::string, std::map<std::string, const CaseResult*>> results_;
-  std::vector<std::string> ids_, backends_, shown_;
+  Distinct ids_, backends_, shown_;
 };
 
 }  // namespace

@@ -116,7 +116,7 @@ class Stage {
 std::string_view LastStage(std::span<const TraceNode> trace) {
   size_t last = 0;
   for (const TraceNode& node : trace) {
-    if (node.stage != "glue") last = std::max(last, StageRank(node.stage));
+    if (node.stage != "glue" && node.stage != "profile") last = std::max(last, StageRank(node.stage));
   }
   return kTraceStages[last];
 }

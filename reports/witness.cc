@@ -34,12 +34,13 @@ std::string ExactText(double exact, double observed) {
 /// The facets of a model that say something.
 std::string ModelText(const PrecisionModel& model) {
   std::vector<std::string> parts;
-  for (const auto& [operand, word] : model.in)
-    parts.push_back(fmt::format("{} rounded to {}", operand, word));
-  if (model.prod != "exact") parts.push_back("each product in " + model.prod);
-  parts.push_back("sums in " + model.acc);
-  for (const auto& [cut, word] : model.cuts) parts.push_back(fmt::format("{} rounded to {}", cut, word));
-  parts.push_back(model.mid == "none" ? "nothing rounded before the store" : "rounded through " + model.mid);
+  for (const auto& [operand, in] : model.in)
+    parts.push_back(fmt::format("{} rounded to {}", operand, InWord(in)));
+  if (!model.prod.none()) parts.push_back("each product in " + ProdWord(model.prod));
+  parts.push_back("sums in " + AccWord(model.acc));
+  for (const auto& [cut, to] : model.cuts) parts.push_back(fmt::format("{} rounded to {}", cut, MidWord(to)));
+  parts.push_back(model.mid.none() ? "nothing rounded before the output"
+                                   : "rounded through " + MidWord(model.mid));
   return Join(parts, ", ");
 }
 

@@ -13,7 +13,7 @@ namespace ulpscope {
 struct Witness {
   std::string proof;  ///< "product[0,3] = 2.328125 on torch-aot-eager; the exact value is 2.3330078"
   std::string
-      rival;  ///< "as openblas computes it (sums in float32, nothing rounded before the store): 2.333 there"
+      rival;  ///< "as openblas computes it (sums in float32, nothing rounded before the output): 2.333 there"
 };
 
 class Witnesses {

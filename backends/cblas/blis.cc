@@ -1,4 +1,4 @@
-// BLIS: kernels for another processor are asked for by a variable that is read at the library's first use.
+// BLIS: kernels for another processor are requested by a variable that is read at the library's first use.
 //
 // The variable holds a number, and what BLIS was not built for, or does not know, makes it abort. A child
 // process tries first, so that a knob that cannot be served is an answer and no crash.
@@ -26,14 +26,15 @@ std::optional<int> ArchOf(const std::string& name) {
   return std::nullopt;
 }
 
-/// What the processor lacks for an architecture's kernels, which BLIS does not ask.
+/// Processor features that an architecture's kernels need and the processor lacks; BLIS does not check them.
 std::string LackingFor(const std::string& arch) {
   if (arch.starts_with("zen") || arch == "haswell") return sdk::LackingCpuFeatures("avx2 fma");
   if (arch == "skx") return sdk::LackingCpuFeatures("avx512f avx512bw avx512cd avx512dq avx512vl");
   return {};
 }
 
-/// True when BLIS starts with what the environment asks for. Called while this process has one thread.
+/// True when BLIS starts with the kernels that the environment requests. Called while this process has one
+/// thread.
 bool StartsInAChild() {
   const pid_t child = fork();
   if (child < 0) return false;
@@ -79,7 +80,7 @@ std::string VendorSetUp(const std::map<std::string, std::string>& knobs) {
   std::string problem;
   const auto asked = knobs.find(kArchKnob);
   if (asked != knobs.end() && asked->second != "detected") problem = AskForArch(asked->second);
-  // The architecture can be asked for only after this; before it, with the variable set, the question aborts.
+  // The architecture can be queried only after this; before it, with the variable set, the query aborts.
   bli_init();
   return problem;
 }
@@ -93,7 +94,7 @@ std::string VendorCheck(const std::string& value) {
 std::string VendorReadBack() { return NameOf(bli_arch_query_id()); }
 
 int VendorThreads() {
-  // A build without threads keeps the number that it is told and works alone.
+  // A build without threads keeps the number that is set and works alone.
   return bli_info_get_enable_threading() != 0 ? static_cast<int>(bli_thread_get_num_threads()) : 1;
 }
 void VendorSetThreads(int count) { bli_thread_set_num_threads(count); }

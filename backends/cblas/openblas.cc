@@ -1,6 +1,6 @@
 // OpenBLAS: the core type is chosen when the library is loaded, by a variable. So the adapter looks at the
-// hello before it serves, and starts itself again with the variable set, where the processor can run what is
-// asked for: OpenBLAS itself does not ask, and ends in SIGILL.
+// hello before it serves, and starts itself again with the variable set, if the processor can run the
+// requested kernels: OpenBLAS itself does not check, and ends in SIGILL.
 #include <cblas.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ constexpr CoreType kCoreTypes[] = {{"Prescott", "pni"},     {"Core2", "ssse3"}, 
                                    {"Sandybridge", "avx"},  {"Haswell", "avx2 fma"},  {"Zen", "avx2 fma"},
                                    {"SkylakeX", kSkylakeX}, {"Cooperlake", kSkylakeX}};
 
-/// What the processor lacks for a core type.
+/// Processor features that a core type needs and the processor lacks.
 std::string LackingFor(const std::string& name) {
   for (const CoreType& type : kCoreTypes) {
     if (strcasecmp(type.name, name.c_str()) == 0) return sdk::LackingCpuFeatures(type.needs);
@@ -37,7 +37,7 @@ std::string LackingFor(const std::string& name) {
   return {};
 }
 
-/// The core type that the hello asks for, which stays unread; "" without one.
+/// The core type that the hello requests, which stays unread; "" without one.
 std::string AskedCoreType() {
   const char* fd = std::getenv("ULPSCOPE_FD");
   std::string line(1 << 16, '\0');

@@ -52,7 +52,7 @@ class GemmExLibrary : public Library {
   }
 
   std::map<std::string, std::string> ReadBack() const override {
-    // There is no asking for a compute type: what stands here was handed over with calls that succeeded.
+    // The compute type cannot be queried: these are the types of calls that succeeded.
     std::map<std::string, std::string> knobs = used_.Text();
     int mode = 0;
     if (api_.cublasGetMathMode(handle_, &mode) == kSuccess)

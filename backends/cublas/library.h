@@ -12,7 +12,7 @@
 
 namespace ulpscope::cublas {
 
-/// What the products of one program ran with, knob by knob; several values where they differed.
+/// Settings that the products of one program ran with, knob by knob; several values if they differed.
 class UsedSettings {
  public:
   void Clear() { used_.clear(); }
@@ -31,8 +31,8 @@ class Library {
   virtual std::string Version() const = 0;
   /// Before every program: "" or what is wrong with a value. Knobs that are not set keep their defaults.
   virtual std::string SetKnobs(const std::map<std::string, std::string>& knobs) = 0;
-  /// What the library says of its settings, and of the last product that it ran; a knob that nobody can read
-  /// is left out.
+  /// The library's own statement of its settings, and of the last product that it ran. A knob that cannot be
+  /// read is left out.
   virtual std::map<std::string, std::string> ReadBack() const = 0;
   /// The kernel for sdk::RunWithGlue.
   virtual std::optional<sdk::StepResult> Run(const sdk::Step& step, sdk::GlueContext& context) = 0;

@@ -18,7 +18,7 @@ struct LoadedLibrary {
   std::string name, problem;
 };
 
-/// The first of `names` that opens, in `folders` or on the loader's path. Global, as libcublas asks for
+/// The first of `names` that opens, in `folders` or on the loader's path. Global, as libcublas looks for
 /// libcublasLt by name.
 LoadedLibrary Open(const std::vector<std::string>& folders, const std::vector<std::string>& names) {
   LoadedLibrary library;

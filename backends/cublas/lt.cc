@@ -1,4 +1,4 @@
-// cublasLtMatmul: the algorithm is chosen before it runs, and says of itself how it splits K and adds the
+// cublasLtMatmul: the algorithm is chosen before it runs, and can be queried for how it splits K and adds the
 // parts.
 #include <algorithm>
 #include <array>
@@ -212,7 +212,7 @@ class LtLibrary : public Library {
     const Descriptor &operation, &left, &right, &out;
   };
 
-  /// The heuristic's first choice, with K split as the knobs ask; a status where there is none.
+  /// The heuristic's first choice, with K split as the knobs require; a status if there is none.
   tl::expected<LtHeuristic, int> Choose(const Call& call) const {
     const Descriptor preference = MakePreference();
     std::array<LtHeuristic, 16> choices;
@@ -232,7 +232,7 @@ class LtLibrary : public Library {
     return tl::unexpected(why);
   }
 
-  /// Sets the split that is asked for and lets cuBLAS check it.
+  /// Sets the requested split and lets cuBLAS check it.
   int Adjust(const Call& call, LtHeuristic* choice) const {
     const auto set = [&](int attribute, auto value) {
       return api_.cublasLtMatmulAlgoConfigSetAttribute(&choice->algo, attribute, &value, sizeof value);
@@ -310,7 +310,7 @@ class LtLibrary : public Library {
     return {};
   }
 
-  /// What the algorithm and the operation say of themselves, after they ran.
+  /// Reads the settings of the algorithm and of the operation back, after they ran.
   void Remember(const PreparedProduct& product, const LtHeuristic& choice, const Descriptor& operation) {
     last_ = ConfigOf(choice);
     int8_t fast_accum = 0;

@@ -24,8 +24,8 @@ struct ComputeType {
 
 /// The words, "default" apart.
 const std::vector<ComputeType>& ComputeTypes();
-/// The row of `word`; null for an unknown one. For "default" that of the operands: 64F for float64, else 32F,
-/// as frameworks ask.
+/// The row of `word`; null for an unknown one. For "default" it is that of the operands: 64F for float64,
+/// else 32F, as in frameworks.
 const ComputeType* FindComputeType(const std::string& word, DType operands);
 
 /// "NOT_SUPPORTED (15)"

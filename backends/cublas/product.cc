@@ -51,7 +51,7 @@ std::optional<StepFailure> WhatIsWrong(const sdk::Step& step, const GemmProblem&
   if (SizeOf(problem.result) == 1)
     return unsupported(
         "a float8 result needs a scale, which a program has no place for: ask for another out_dtype");
-  // cuBLAS's tables of types know no such row; asked all the same, it answers INVALID_VALUE.
+  // cuBLAS's tables of types have no such row; such a call returns INVALID_VALUE.
   if (problem.a.dtype != problem.b.dtype && (SizeOf(problem.a.dtype) != 1 || SizeOf(problem.b.dtype) != 1))
     return unsupported("cuBLAS multiplies operands of one dtype; these are " +
                        std::string(Name(problem.a.dtype)) + " and " + std::string(Name(problem.b.dtype)));
@@ -87,7 +87,7 @@ std::optional<tl::expected<PreparedProduct, StepFailure>> Prepare(const sdk::Ste
   } else {
     product.out = TensorData::Zeros(product.problem.result,
                                     {product.problem.batch(), product.problem.m(), product.problem.n()});
-    // What the library does not write shows as the poison.
+    // Elements that the library does not write keep the poison.
     sdk::FillPoison(product.out.bytes, SizeOf(product.out.dtype));
   }
   return product;

@@ -1,7 +1,7 @@
 // One product as cuBLAS takes it: column-major, so that a row-major C = A B is C^T = B^T A^T, with no copy.
 //
 // The addend is the destination, with beta, in the destination's dtype: a bfloat16 product is accumulated
-// into a float32 C in one call, as the fused weight-gradient accumulation does. What cuBLAS answers
+// into a float32 C in one call, as the fused weight-gradient accumulation does. A product that cuBLAS answers
 // NOT_SUPPORTED to is `unsupported`, in its own words.
 #pragma once
 
@@ -24,8 +24,8 @@ struct ColumnMajor {
   int64_t out_stride() const { return rows * columns; }
 };
 
-/// What is settled before a library is called: the problem, its destination (holding the addend, or the
-/// poison), types.
+/// The part that is settled before a library is called: the problem, its destination (holding the addend, or
+/// the poison), types.
 struct PreparedProduct {
   sdk::GemmProblem problem;
   TensorData out;  ///< [batch, m, n]
@@ -43,7 +43,7 @@ std::optional<tl::expected<PreparedProduct, sdk::StepFailure>> Prepare(const sdk
                                                                        const std::string& compute_word,
                                                                        Bias bias);
 
-/// alpha and beta in the dtype that the compute type asks for.
+/// alpha and beta in the dtype that the compute type requires.
 struct Scalar {
   alignas(8) std::byte bytes[8] = {};
   const void* get() const { return bytes; }

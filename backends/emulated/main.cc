@@ -1,8 +1,8 @@
 // The emulated backend: runs a program in software at any precision model and accumulation order.
 //
 // It shares its arithmetic with the oracle, so it cannot judge itself: its results are cross-checked in tests
-// against independent implementations. What it is for: the classifier must find the model that was asked for
-// here, or the documented set of models that these inputs cannot tell apart.
+// against independent implementations. Its purpose: the classifier must find the model that was requested
+// here, or the documented set of models that these inputs cannot distinguish.
 #include <algorithm>
 #include <string>
 
@@ -132,7 +132,7 @@ class EmulatedAdapter : public sdk::Adapter {
       const std::string property = dot == std::string::npos ? "" : name.substr(dot);
       const auto grad =
           dot == std::string::npos ? reply.tensors.end() : reply.tensors.find(name.substr(0, dot) + ".grad");
-      // The emulated autograd engine stores a gradient in the dtype that its metadata says.
+      // The emulated autograd engine stores a gradient in the dtype of its metadata.
       reply.observations[name] = property.ends_with("_dtype") && grad != reply.tensors.end()
                                      ? std::string(Name(grad->second.dtype))
                                      : "none";

@@ -20,7 +20,7 @@ FAULTS = ["none", *run_faults.FAULTS, *wire_faults.ANSWER_FAULTS, *wire_faults.S
 
 
 class Plan:
-    """What was asked for, from the knobs of the hello."""
+    """The requested fault, from the knobs of the hello."""
 
     def __init__(self):
         self.fault, self.case_text = "none", ""

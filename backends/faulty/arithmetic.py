@@ -1,4 +1,4 @@
-"""What the Python faulty adapter computes when it behaves: float32 products and sums in order, each rounded; casts to bfloat16."""
+"""Arithmetic of the Python faulty adapter when it behaves: float32 products and sums in order, each rounded; casts to bfloat16."""
 
 import struct
 

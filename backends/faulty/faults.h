@@ -13,7 +13,7 @@
 
 namespace ulpscope::faulty {
 
-/// What was asked for, from the knobs of the hello.
+/// The requested fault, from the knobs of the hello.
 struct FaultPlan {
   std::string fault = "none";
   std::string case_text;

@@ -1,8 +1,8 @@
 // ulpscope-faulty: a small, correct adapter that misbehaves on request (`faulty:fault=hang,case=square`).
 //
-// The correct part is an ordinary SDK adapter, served over a socket pair inside the process. What stands
-// between it and the harness forwards messages and answers, and commits the faults that an adapter built on
-// the SDK could not.
+// The correct part is an ordinary SDK adapter, served over a socket pair inside the process. A relay between
+// it and the harness forwards messages and answers, and commits the faults that an adapter built on the SDK
+// could not.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,7 +72,7 @@ class FaultyAdapter : public sdk::Adapter {
   }
 
   /// Four knobs of known behaviour: `idle` is accepted, read back and does nothing; `lie` reads back as off
-  /// whatever was asked; `act` changes the last bit of every value; `refusal` is never served.
+  /// whatever is requested; `act` changes the last bit of every value; `refusal` is never served.
   static void AnswerPlanted(const std::map<std::string, std::string>& knobs, sdk::RunReply& reply) {
     const auto asked = [&](const char* knob) { return LookupOr(knobs, knob, std::string("off")); };
     reply.knobs["planted_idle"] = asked("planted_idle");

@@ -54,7 +54,7 @@ void Memory() {
   constexpr size_t kChunk = size_t{64} << 20, kPage = 4096;
   // Bounded, so that a harness without a memory watch fails its test and not the machine.
   for (int i = 0; i < 64; ++i) {
-    // Volatile: memory that nobody reads again may be left out by a compiler, and Clang does.
+    // Volatile: a compiler may leave out memory that is never read again, and Clang does.
     auto* chunk = static_cast<volatile char*>(std::malloc(kChunk));
     if (chunk == nullptr) break;
     for (size_t at = 0; at < kChunk; at += kPage) chunk[at] = 1;
@@ -189,7 +189,7 @@ void ForEachFloat32(sdk::RunReply& reply, Change change) {
   });
 }
 
-/// What stands in the trace already, honestly, goes.
+/// Removes the true trace.
 void ForgetTrace(sdk::RunReply& reply) {
   reply.nodes.clear();
   reply.casts.clear();

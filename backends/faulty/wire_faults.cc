@@ -65,7 +65,7 @@ void UnknownOutcome(int fd, std::string answer, const std::string&) {
 void WrongType(int fd, std::string answer, const std::string&) {
   SendChanged(fd, answer, [](Json& message) { message["notes"] = 7; });
 }
-/// Half a pair, as json writes what has no code point: no parser of UTF-8 can say what it stands for.
+/// Half a pair, as json writes a surrogate without a code point: no parser of UTF-8 can decode it.
 void Surrogate(int fd, std::string answer, const std::string&) {
   Json message = Json::parse(answer);
   message["notes"] = {"HALF"};
@@ -143,7 +143,7 @@ void DieAfter(int fd, std::string answer, const std::string&) {
   Send(fd, answer);
   ::_exit(0);
 }
-/// Answers, and once more when nobody asks.
+/// Answers, and once more without a request.
 void LateLine(int fd, std::string answer, const std::string&) {
   Send(fd, answer);
   ::usleep(20000);

@@ -1,7 +1,7 @@
 """The JAX backends: jax (the whole program under one jit) and jax-eager (op by op). They round differently.
 
-Under jit XLA sees the whole program and may keep more precision than it says (`(a @ b).astype(float32)` of
-bfloat16 is not rounded to bfloat16 in between); op by op every result is stored in its dtype.
+Under jit XLA sees the whole program and may keep more precision than the program states (`(a @ b).astype(float32)` of bfloat16 is not
+rounded to bfloat16 in between); op by op every result is stored in its dtype.
 """
 
 import glob
@@ -61,12 +61,12 @@ class Jax(Adapter):
             "knobs": offered(self._backend, self._device),
             "ops": {
                 name: words.attributes(name, without=("out_dtype",))
-                for name in (*ops.OPS, "set_data", "backward", "sync")
+                for name in (*ops.OPS, "set_data", "detach_", "backward", "sync")
             },
             "dtypes": list(ops.DTYPES),
             "scopes": ["no_grad", "enable_grad"],
             "capabilities": ["autograd"],
-            "observations": ["grad", "grad_metadata_dtype"],
+            "observations": ["grad", "grad_metadata_dtype", *["peak_bytes"] * (self._backend == "jax")],
             "reasons": {
                 **reasons(self._backend, self._device),
                 "out": _NO_OUT,
@@ -74,7 +74,8 @@ class Jax(Adapter):
                 "out_dtype": "out_dtype is PyTorch's; JAX has preferred_element_type",
                 "autocast": "JAX has no autocast",
                 "strides": "JAX arrays have no strides",
-                "module_to": "JAX has no modules"
+                "module_to": "JAX has no modules",
+                "peak_bytes": "only an executable says what it takes (the backend jax)"
             }
         }
 
@@ -91,10 +92,13 @@ class Jax(Adapter):
         program = Program(request)
         inputs = {spec.name: jnp.asarray(spec.numpy()) for spec in request.tensors}
         result = Result(values={}, notes=program.notes())
+        self._observe = request.observe
         self._forget()
         carry_out = self._jit if self._backend == "jax" else self._op_by_op
         values = carry_out(program, inputs, request.trace, result)
         for name in request.observe:
+            if name == "peak_bytes":  # _jit has answered it
+                continue
             if name.endswith(".grad_metadata_dtype"):
                 result.observations[name] = "none"  # an engine's book-keeping; JAX has no such engine
             else:
@@ -147,6 +151,11 @@ class Jax(Adapter):
             "compile": (ready - begin) * 1e3,
             "execute": (time.perf_counter() - ready) * 1e3
         }
+        if "peak_bytes" in self._observe:
+            memory = compiled.memory_analysis()
+            planned = memory.temp_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+            result.observations["peak_bytes"] = planned
+            result.notes.append("peak_bytes: temporaries and results of the executable, as XLA has planned them")
         if trace:
             found = Trace()
             found.add("jaxpr", evidence.jaxpr_nodes(traced.jaxpr), "program")

@@ -43,7 +43,7 @@ class _Jaxprs:
         self._walked += 1
         prefix = f"{self._walked}:"
         inner = [*jaxpr.constvars, *jaxpr.invars]
-        # What is handed in, where each variable takes one operand: a call. Loops and branches differ.
+        # Operands of a call, which has one for each variable. Loops and branches differ.
         shown = operands if len(operands) == len(inner) else [""] * len(inner)
         for var, operand in zip(inner, shown):
             self._add(prefix, var, op="", inputs=(operand,) if operand else (), parent=parent)

@@ -2,7 +2,7 @@
 
 Mixed dtypes promote as jax.numpy promotes them, and no op has an out=. Imported after the knobs are set. op_NAME is the step
 NAME: a callable over the operands with the attributes as keywords. Scripts that show a result without ulpscope carry those
-that they need, and what these name (harness/cli/repro/jax_compute.cc): so two empty lines stand between definitions, and none of
+that they need, and what these name (harness/repro/jax_compute.cc): so two empty lines stand between definitions, and none of
 them uses more than jax, jnp, math and each other.
 """
 
@@ -668,7 +668,7 @@ def op_squeeze(a, dim=None):
     return jnp.squeeze(a, _axes(dim))
 
 
-# What takes operands alone and has PyTorch's name in jax.numpy too needs no definition here.
+# An op needs no definition here if it takes operands alone and has PyTorch's name in jax.numpy too.
 OPS = {
     **{
         op: getattr(jnp, op)

@@ -21,7 +21,7 @@ class Program:
     """
     def __init__(self, request):
         self.key = repr((request.steps, request.observe, [spec.requires_grad for spec in request.tensors]))
-        self._observe = request.observe
+        self._observe = [name for name in request.observe if name != "peak_bytes"]
         self._steps = []  # (step, True where gradients are off)
         self._flatten(request.steps, no_grad=False)
         inputs = {spec.name for spec in request.tensors}
@@ -84,19 +84,36 @@ class Program:
         """(values after the steps before `index`, gradients of the loss of the step there)."""
         step, _ = self._steps[index]
 
+        # Values that detach_ made leaves are differentiated as leaves: their values first, then the program as a function of them.
+        detached = {}
+        if any(each.op == "detach_" for each, _ in self._steps[:index]):
+            self._carry_out(dict(inputs), gradients, 0, index, detached)
+
         def forward(leaves):
-            env = {**inputs, **leaves}
-            self._carry_out(env, gradients, 0, index)
+            own, inner = leaves
+            env = {**inputs, **own}
+            self._carry_out(env, gradients, 0, index, dict(inner))
             return env[step.of[0]], env
 
-        loss, pull, env = jax.vjp(forward, {name: inputs[name] for name in self._leaves}, has_aux=True)
+        leaves = ({name: inputs[name] for name in self._leaves}, detached)
+        loss, pull, env = jax.vjp(forward, leaves, has_aux=True)
         seed = step.attrs.get("grad")
-        (found,) = pull(env[seed] if seed else jnp.ones_like(loss))
+        ((found, inner),) = pull(env[seed] if seed else jnp.ones_like(loss))
+        for place, gradient in inner.items():
+            name = self._steps[place][0].of[0]
+            found[name] = found[name] + gradient if name in found else gradient
         return env, found
 
-    def _carry_out(self, env, gradients, begin, end):
-        for step, no_grad in self._steps[begin:end]:
+    def _carry_out(self, env, gradients, begin, end, detached=None):
+        """`detached`: the leaves that detach_ makes, by the place of the step; those that are missing are added."""
+        for place, (step, no_grad) in enumerate(self._steps[begin:end], begin):
             if step.op == "backward":
+                continue
+            if step.op == "detach_":
+                value = jax.lax.stop_gradient(env[step.of[0]])
+                if step.attrs.get("requires_grad", False) and detached is not None:
+                    value = detached.setdefault(place, value)
+                env[step.of[0]] = value
                 continue
             operands = [self._observed(o, env, gradients) if isinstance(o, str) else o for o in step.of]
             result = ops.apply(step, operands)

@@ -42,7 +42,7 @@ std::string CapIsa(const std::string& name) {
     for (const auto& [each, isa] : Isas()) names += ", " + each;
     return what + "no such instruction set; known: " + names;
   }
-  // Refused once oneDNN has been used: the read-back tells whether it runs so already.
+  // Refused once oneDNN has been used: the read-back shows whether it runs so already.
   dnnl_set_max_cpu_isa(found->second);
   const std::string runs_as = EffectiveIsa();
   return runs_as == name ? "" : what + "oneDNN runs with " + runs_as;

@@ -6,7 +6,7 @@
 
 namespace ulpscope::onednn {
 
-/// What oneDNN uses: "AVX512_CORE_BF16"; never more than the processor has.
+/// The instruction set that oneDNN uses: "AVX512_CORE_BF16"; never more than the processor has.
 std::string EffectiveIsa();
 
 /// Caps it, which works until oneDNN is first used; "default" leaves it to oneDNN and the processor.

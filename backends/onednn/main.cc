@@ -37,7 +37,7 @@ class OneDnnAdapter : public sdk::Adapter {
     if (request.device != "cpu")
       can.error = "this adapter drives oneDNN's cpu engine, not '" + request.device + "'";
     open_mp_.Set(1);
-    // The knobs come before the version: asking oneDNN anything settles the instruction set.
+    // The knobs come before the version: any query of oneDNN settles the instruction set.
     if (can.error.empty()) can.error = Apply(request.knobs);
     const dnnl_version_t* version = dnnl_version();
     can.versions = {{"onednn", std::to_string(version->major) + "." + std::to_string(version->minor) + "." +

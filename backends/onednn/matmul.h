@@ -1,8 +1,8 @@
 // Matrix products by oneDNN, over the SDK's tensors, in the dtypes that the program has: nothing is widened.
 //
 // The addend of addmm and baddbmm goes in as the destination with a `sum` post-op, so that bfloat16 operands
-// are accumulated into a float32 C in one primitive; the bias of linear is the primitive's own. What oneDNN
-// has no implementation for on this processor is unsupported, in oneDNN's words.
+// are accumulated into a float32 C in one primitive; the bias of linear is the primitive's own. A product
+// that oneDNN has no implementation for on this processor is unsupported, in oneDNN's words.
 #pragma once
 
 #include <optional>

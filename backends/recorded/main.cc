@@ -2,8 +2,9 @@
 //
 //     ulpscope-recorded DATA_FOLDER
 //
-// It computes nothing. A program is one baddbmm whose three operands are, bit for bit, the first rows of one record (README.md
-// says what a record is); anything else is refused with the reason, since no hardware was asked.
+// It computes nothing. A program is one baddbmm whose three operands are, bit for bit, the first rows of one
+// record (README.md describes a record); anything else is refused with the reason, since no hardware computes
+// here.
 #include <cstring>
 #include <filesystem>
 #include <map>

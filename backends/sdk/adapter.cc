@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,10 +18,6 @@
 #include "backends/sdk/trace_json.h"
 #include "backends/sdk/vocabulary.h"
 #include "harness/base/find.h"
-
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
 
 namespace ulpscope::sdk {
 namespace {
@@ -58,7 +53,7 @@ Json ToJson(const Capabilities& can) {
           {"error", can.error}};
 }
 
-/// Nodes that an answer carries. What refers to one that was cut off refers to none.
+/// Nodes that an answer carries. A reference to a node that was cut off becomes a reference to none.
 using Kept = std::set<int64_t>;
 int64_t IfKept(int64_t id, const Kept& kept) { return kept.contains(id) ? id : -1; }
 
@@ -79,7 +74,7 @@ Json ToJson(const TraceNode& node, const Kept& kept) {
 Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpState& after) {
   Json casts = Json::array();
   std::vector<std::string> notes = reply.notes;
-  // A trace that would not fit a message is cut, and says so: an answer without its end is none.
+  // A trace that would not fit a message is cut, with a note: an answer without its end is none.
   const size_t count = std::min(reply.nodes.size(), kMaxTraceNodes);
   if (count < reply.nodes.size()) {
     notes.push_back("the trace is cut after " + std::to_string(count) + " of " +
@@ -102,6 +97,7 @@ Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpSt
           {"casts", std::move(casts)},
           {"nodes", std::move(nodes)},
           {"notes", notes},
+          {"untraced", reply.untraced},
           {"fp", {{"before", ToJson(before)}, {"after", ToJson(after)}}},
           {"durations_ms", durations}};
 }
@@ -126,6 +122,21 @@ int64_t Number(const Json& message, const char* key) {
   return found != message.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
 }
 
+/// wait, warm-up and active runs; empty if none are requested.
+Result<std::vector<int64_t>> ScheduleOf(const Json& message) {
+  const auto found = message.find("schedule");
+  std::vector<int64_t> schedule;
+  if (found == message.end()) return schedule;
+  if (!found->is_array() || found->size() != 3) return Fail("'schedule' is no list of three counts");
+  for (const Json& count : *found) {
+    if (!count.is_number_integer() || count.get<int64_t>() < 0 || count.get<int64_t>() > 1000)
+      return Fail("'schedule' holds what is no count up to 1000");
+    schedule.push_back(count.get<int64_t>());
+  }
+  if (schedule[2] == 0) return Fail("'schedule' has no active run");
+  return schedule;
+}
+
 /// The inputs file must hold the program's tensors, no more and no less.
 Result<void> CheckInputs(const Program& program, const TensorMap& inputs) {
   for (const ProgramTensor& tensor : program.tensors) {
@@ -140,6 +151,10 @@ Result<void> CheckInputs(const Program& program, const TensorMap& inputs) {
     return Fail("the inputs file holds tensors that the program lacks");
   return {};
 }
+
+/// The class of an outcome whose tensors found no room in their file: the harness sends the request again
+/// with another place (PROTOCOL.md).
+constexpr const char* kNoRoom = "outputs";
 
 std::string TypeName(const std::type_info& type) {
   int status = 0;
@@ -169,7 +184,7 @@ RunReply RunSafely(Adapter& adapter, const RunRequest& request) {
 }
 
 /// A completed run answers every observed name exactly once; anything else is the adapter's own fault and is
-/// said so.
+/// reported as such.
 void CheckAnswered(const Program& program, RunReply& reply) {
   std::set<std::string> observed(program.observe.begin(), program.observe.end());
   std::string problem;
@@ -262,13 +277,14 @@ class Session {
     request.seed = Number(message, "seed");
     request.trace = Flag(message, "trace");
     request.poison = Flag(message, "poison");
+    request.schedule = ULPSCOPE_TRY(ScheduleOf(message));
     const std::string inputs = ULPSCOPE_TRY(TextField(message, "inputs"));
     const std::string outputs = ULPSCOPE_TRY(TextField(message, "outputs"));
     request.case_id = ULPSCOPE_TRY(TextField(message, "case"));
     request.knobs = ULPSCOPE_TRY(KnobsOf(message));
     request.program = ULPSCOPE_TRY(ParseProgram(message.value("program", Json())));
-    // `trace` may be asked for as an observation; what it gives travels in `casts` and `nodes`, with
-    // durations that leave out what a first call sets up.
+    // `trace` may be requested as an observation; its result travels in `casts` and `nodes`, with durations
+    // that leave out what a first call sets up.
     if (std::erase(request.program.observe, "trace") > 0) request.trace = request.timed = true;
     if (!inputs.empty()) {
       Result<TensorMap> tensors = ReadSafetensors(inputs);
@@ -295,7 +311,10 @@ class Session {
     if (reply.outcome == Outcome::kCompleted) CheckAnswered(request.program, reply);
     if (reply.outcome == Outcome::kCompleted && !outputs.empty()) {
       if (const Result<void> written = WriteSafetensors(outputs, reply.tensors); !written) {
-        return Fail(written.error().Text());
+        reply = RunReply();
+        reply.outcome = Outcome::kOutOfMemory;
+        reply.error_class = kNoRoom;
+        reply.text = "the outputs could not be handed over: " + written.error().message;
       }
     }
     return WriteMessage(fd_, ToJson(request.id, reply, before, after));
@@ -305,13 +324,6 @@ class Session {
   int fd_;
   LineReader reader_;
 };
-
-/// The element of the poison, least significant byte first, as memory has it.
-void PoisonElement(std::byte* element, size_t size) {
-  for (size_t i = 0; i < size; ++i) element[i] = std::byte{0xa5};
-  element[size - 1] = std::byte{0xff};
-  if (size > 1) element[size - 2] = std::byte{0xfa};
-}
 
 }  // namespace
 
@@ -351,42 +363,6 @@ int ServeAdapter(Adapter& adapter) {
 }
 
 int ServeAdapter(Adapter& adapter, int fd) { return Session(adapter, fd).Serve(); }
-
-FpState ReadFpState(int64_t threads) {
-  FpState state;
-  state.threads = threads;
-#if defined(__x86_64__) || defined(__i386__)
-  // Bits 0 to 5 are sticky exception flags, which ordinary arithmetic sets; only control bits are state.
-  state.mxcsr = _mm_getcsr() & ~0x3fU;
-#endif
-  const volatile float small = 0x1p-100F;
-  const volatile float smaller = 0x1p-40F;
-  const volatile double tiny = 0x1p-1000;
-  const volatile double scale = 0x1p-60;
-  const volatile float product = small * smaller;
-  const volatile double wide_product = tiny * scale;
-  // Compared as bits: under DAZ a comparison takes the subnormal for zero too, and everything looks well.
-  state.subnormals_kept = std::bit_cast<uint32_t>(float{product}) == std::bit_cast<uint32_t>(0x1p-140F) &&
-                          std::bit_cast<uint64_t>(double{wide_product}) == std::bit_cast<uint64_t>(0x1p-1060);
-  return state;
-}
-
-void FillPoison(std::span<std::byte> bytes, size_t element_size) {
-  for (size_t at = 0; at + element_size <= bytes.size(); at += element_size)
-    PoisonElement(&bytes[at], element_size);
-}
-
-int64_t CountPoisoned(const TensorData& tensor) {
-  const size_t size = SizeOf(tensor.dtype);
-  std::vector<std::byte> poison(size);
-  PoisonElement(poison.data(), size);
-  int64_t count = 0;
-  for (size_t at = 0; at + size <= tensor.bytes.size(); at += size) {
-    if (std::equal(poison.begin(), poison.end(), tensor.bytes.begin() + static_cast<std::ptrdiff_t>(at)))
-      ++count;
-  }
-  return count;
-}
 
 Stopwatch::Stopwatch()
     : start_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(

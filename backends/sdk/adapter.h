@@ -1,5 +1,5 @@
-// What the author of a C++ adapter writes: a class that says what it can do and runs a program. The rest is
-// here.
+// Base class of a C++ adapter: its author writes a class that states what it can do and runs a program. The
+// SDK does the rest.
 //
 //     class MyAdapter : public ulpscope::sdk::Adapter {
 //       Capabilities Hello(const HelloRequest& hello) override { ... }
@@ -63,7 +63,9 @@ struct RunRequest {
   std::string case_id;
   int64_t seed = 0;
   bool trace = false;
-  bool timed = false;   ///< durations of the trace are wanted from a run whose kernels are set up already
+  bool timed = false;  ///< durations of the trace are wanted from a run whose kernels are set up already
+  std::vector<int64_t> schedule =
+      {};               ///< wait, warm-up, active of the runs for durations; empty: as the adapter likes
   bool poison = false;  ///< `empty` is to be filled with FillPoison
   Program program;
   TensorMap inputs;  ///< every tensor of program.tensors, contiguous
@@ -86,6 +88,7 @@ struct RunReply {
   std::vector<Cast> casts = {};
   std::vector<TraceNode> nodes;
   std::vector<std::string> notes;
+  std::vector<std::string> untraced;           ///< steps that ran outside of what the trace shows, and where
   std::map<std::string, double> durations_ms;  ///< "run" is added where the adapter gives none
 
   static RunReply Unsupported(std::string reason);
@@ -99,12 +102,12 @@ class Adapter {
   /// knob that the capabilities do not name is refused on the adapter's behalf.
   virtual Capabilities Hello(const HelloRequest& request) = 0;
   virtual RunReply Run(const RunRequest& request) = 0;
-  /// The threads that the library says it uses, for the canary.
+  /// The number of threads that the library reports, for the canary.
   virtual int64_t Threads() { return 1; }
 };
 
-/// Serves until bye or until the harness is gone. Returns the exit code: 0; 4 without ULPSCOPE_FD (said on
-/// stderr); 3 when the harness broke the protocol (said on stderr).
+/// Serves until bye or until the harness is gone. Returns the exit code: 0; 4 without ULPSCOPE_FD (reported
+/// on stderr); 3 when the harness broke the protocol (reported on stderr).
 int ServeAdapter(Adapter& adapter);
 
 /// The same over a descriptor of the caller's.
@@ -113,7 +116,7 @@ int ServeAdapter(Adapter& adapter, int fd);
 /// Reads MXCSR and multiplies two normal numbers whose product is subnormal.
 FpState ReadFpState(int64_t threads);
 
-/// Fills memory that the program asks for uninitialised: each element is, most significant byte first, FF FA
+/// Fills memory that the program requests uninitialised: each element is, most significant byte first, FF FA
 /// A5 A5 ... (8-bit elements: FF), a quiet NaN in every float format.
 void FillPoison(std::span<std::byte> bytes, size_t element_size);
 

@@ -5,8 +5,9 @@
 // Python's fsum). lo carries the sign that decides a tie; where binary64 overflows or the result is a NaN, lo
 // is 0.
 //
-// Quotients and roots are not those of harness/num/error_free.h: glue rounds each once and asks for the nearest double and the
-// side of the rest, which one division gives; there a pair is good to 2^-100, as what goes on with it needs.
+// Quotients and roots are not those of harness/num/error_free.h: glue rounds each once and needs the nearest
+// double and the side of the rest, which one division gives; there a pair is good to 2^-100, as later steps
+// need.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // Matrix products as a library takes them: the steps matmul mm bmm linear addmm baddbmm, taken apart.
 //
 // Every GEMM library wants the same from a program: one batch of row-major matrices, the addend beside it,
-// and the dtype that the result is to have. What PyTorch means by its shapes and dtypes is written here once;
+// and the dtype that the result is to have. PyTorch's meaning of its shapes and dtypes is written here once;
 // an adapter casts what its library cannot take (TakeGemmOperands), flattens (MakeGemmProblem) and calls.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace ulpscope::sdk {
 /// The steps that TakeGemmOperands knows, for Capabilities::ops.
 const std::vector<std::string>& GemmOps();
 
-/// What adapters of GEMM libraries offer alike, under the name of the adapter.
+/// Capabilities that all adapters of GEMM libraries share, under the name of the adapter.
 Capabilities GemmCapabilities(const std::string& name);
 /// The value of the knob threads; nothing where it is no count.
 std::optional<int> ThreadCount(const std::string& text);

@@ -128,7 +128,7 @@ class GlueMachine {
     return Store(step, std::move(**result), by_glue);
   }
 
-  /// Under the kernel's node one for each of its operands, as the library says that it takes it.
+  /// Under the kernel's node one for each of its operands, in the format that the library reports.
   void TraceOperandsAs(const std::string& format, int64_t kernel) {
     const std::vector<TraceTensor> operands = context_.nodes_[static_cast<size_t>(kernel)].inputs;
     for (const TraceTensor& operand : operands) {

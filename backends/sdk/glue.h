@@ -33,7 +33,7 @@ using StepResult = tl::expected<TensorData, StepFailure>;
 tl::unexpected<StepFailure> StepUnsupported(std::string reason);
 tl::unexpected<StepFailure> StepRaised(std::string error_class, std::string text);
 
-/// What a step sees: the values made so far, and where casts are written down.
+/// The context of a step: the values made so far, and the record of casts.
 class GlueContext {
  public:
   /// The tensor that an operand names; null for a scalar.
@@ -44,8 +44,9 @@ class GlueContext {
   TensorData Cast(const TensorData& tensor, DType dtype, const std::string& under);
   void Note(std::string note) { notes_.push_back(std::move(note)); }
   /// Names what the library ran for the step at hand: "oneDNN matmul brg:avx512_core_bf16". Stands in the
-  /// trace as the step's `kernel` node; without it the node bears the step's op. `operands_as`: the format in which the library says
-  /// that it takes the operands ("tf32"), where that is not theirs; nodes of their own under the kernel's.
+  /// trace as the step's `kernel` node; without it the node bears the step's op. `operands_as`: the format in
+  /// which the library reports to take the operands ("tf32"), if that is not theirs; nodes of their own under
+  /// the kernel's.
   void NameKernel(std::string name, std::string operands_as = {}) {
     kernel_ = std::move(name);
     operands_as_ = std::move(operands_as);

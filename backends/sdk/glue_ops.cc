@@ -47,7 +47,7 @@ int64_t Truncated(double value) {
   return static_cast<int64_t>(value);
 }
 
-/// What promotion needs to know of an operand.
+/// The properties of an operand that promotion depends on.
 PromotionOperand ForPromotion(const Operand& operand, const GlueContext& context) {
   if (const TensorData* tensor = context.Tensor(operand)) {
     return {.dtype = tensor->dtype,
@@ -74,7 +74,7 @@ TensorData Materialised(const Operand& operand, const GlueContext& context) {
   return scalar;
 }
 
-/// What cannot be read of a step is nothing that this adapter can run.
+/// A step that cannot be read is one that this adapter cannot run.
 template <class T>
 tl::expected<T, StepFailure> OrUnsupported(Result<T> read) {
   if (read) return *std::move(read);

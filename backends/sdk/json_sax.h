@@ -1,4 +1,4 @@
-// A reader of JSON's events to which each is welcome and none means anything: readers say what interests them.
+// A reader of JSON's events that accepts all of them and does nothing; readers override those that they need.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 namespace ulpscope::sdk {
 
-/// What is no JSON ends the reading.
+/// Text that is not JSON ends the reading.
 class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool key(string_t&) override { return true; }

@@ -2,8 +2,8 @@
 //
 // These are plain structs that mirror backends/PROTOCOL.md. The adapter may rely on what is checked here:
 // every operand names a tensor or an earlier value, every name is made once in a scope's reach, tensors have
-// their dtype and shape, strides reach no negative offset. It must not rely on an op being known: that is for
-// the adapter to say.
+// their dtype and shape, strides reach no negative offset. It must not rely on an op being known: that is the
+// adapter's to check.
 #pragma once
 
 #include <optional>

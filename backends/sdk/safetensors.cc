@@ -156,6 +156,34 @@ Result<std::vector<Entry>> ParseHeader(std::string_view header, uint64_t data_by
   return entries;
 }
 
+/// `start`: the first bytes of a file of `size`.
+Result<uint64_t> HeaderLength(std::span<const std::byte> start, uint64_t size, const std::string& name,
+                              const SafetensorsLimits& limits) {
+  if (size < kLengthBytes || start.size() < kLengthBytes)
+    return FileError(name, "shorter than the 8 bytes of its header's length");
+  uint64_t header_bytes = 0;
+  for (size_t i = kLengthBytes; i-- > 0;)
+    header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(start[i]);
+  if (header_bytes > limits.max_header_bytes) {
+    return FileError(name, "header of " + std::to_string(header_bytes) + " bytes; the limit is " +
+                               std::to_string(limits.max_header_bytes));
+  }
+  if (header_bytes > size - kLengthBytes) return FileError(name, "the file ends inside its header");
+  return header_bytes;
+}
+
+bool ReadWhole(int file, std::span<std::byte> bytes, int64_t offset) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t got = pread(file, bytes.data() + at, bytes.size() - at,
+                              static_cast<off_t>(offset) + static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += static_cast<size_t>(got);
+  }
+  return true;
+}
+
 /// Closes a descriptor at the end of its scope.
 struct FileHandle {
   int fd = -1;
@@ -168,15 +196,7 @@ struct FileHandle {
 
 Result<TensorMap> ParseSafetensors(std::span<const std::byte> bytes, const std::string& name,
                                    const SafetensorsLimits& limits) {
-  if (bytes.size() < kLengthBytes) return FileError(name, "shorter than the 8 bytes of its header's length");
-  uint64_t header_bytes = 0;
-  for (size_t i = kLengthBytes; i-- > 0;)
-    header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(bytes[i]);
-  if (header_bytes > limits.max_header_bytes) {
-    return FileError(name, "header of " + std::to_string(header_bytes) + " bytes; the limit is " +
-                               std::to_string(limits.max_header_bytes));
-  }
-  if (header_bytes > bytes.size() - kLengthBytes) return FileError(name, "the file ends inside its header");
+  const uint64_t header_bytes = ULPSCOPE_TRY(HeaderLength(bytes, bytes.size(), name, limits));
   const auto header = bytes.subspan(kLengthBytes, header_bytes);
   const auto data = bytes.subspan(kLengthBytes + header_bytes);
   const Result<std::vector<Entry>> entries =
@@ -189,6 +209,23 @@ Result<TensorMap> ParseSafetensors(std::span<const std::byte> bytes, const std::
         entry.name,
         TensorData{.dtype = entry.dtype, .shape = entry.shape, .bytes = {part.begin(), part.end()}});
   }
+  return tensors;
+}
+
+Result<std::map<std::string, TensorShape>> ReadSafetensorsHeader(int file, int64_t size,
+                                                                 const std::string& name,
+                                                                 const SafetensorsLimits& limits) {
+  std::vector<std::byte> start(std::min(kLengthBytes, static_cast<size_t>(size)));
+  if (!ReadWhole(file, start, 0)) return FileError(name, "cannot read its header");
+  const uint64_t length = ULPSCOPE_TRY(HeaderLength(start, static_cast<uint64_t>(size), name, limits));
+  std::string header(length, '\0');
+  if (!ReadWhole(file, std::as_writable_bytes(std::span(header)), kLengthBytes))
+    return FileError(name, "cannot read its header");
+  const auto entries = ParseHeader(header, static_cast<uint64_t>(size) - kLengthBytes - length, limits);
+  if (!entries) return FileError(name, entries.error().message);
+  std::map<std::string, TensorShape> tensors;
+  for (const Entry& entry : *entries)
+    tensors.emplace(entry.name, TensorShape{.dtype = entry.dtype, .shape = entry.shape});
   return tensors;
 }
 

@@ -1,4 +1,4 @@
-// What a trace shows, as the wire has it and as run folders keep it.
+// Contents of a trace as JSON, for the wire and for run folders.
 #pragma once
 
 #include "backends/sdk/wire.h"
@@ -6,7 +6,7 @@
 
 namespace ulpscope::sdk {
 
-/// Without `redundant`, which is not an adapter's to say.
+/// Without `redundant`, which an adapter does not decide.
 Json ToJson(const Cast& cast);
 Json ToJson(const TraceNode& node);
 

@@ -54,8 +54,8 @@ class LineReader {
   size_t searched_ = 0;  ///< bytes of buffer_ known to hold no newline
 };
 
-/// One message: a JSON object within the limits, without duplicate keys. The error says what is wrong and
-/// where.
+/// One message: a JSON object within the limits, without duplicate keys. The error names the fault and its
+/// place.
 Result<Json> ParseMessage(std::string_view line, const WireLimits& limits = {});
 
 /// The message as one line with its newline. Bytes that are no UTF-8 (a framework's error text may hold any)

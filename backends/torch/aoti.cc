@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using sdk::Json;
 
 /// Effects on parameters: never part of a package.
-bool Replaces(const std::string& op) { return op == "set_data" || op == "module_to"; }
+bool Replaces(const std::string& op) { return op == "set_data" || op == "module_to" || op == "detach_"; }
 
-/// What may stand before an effect in the prologue: it prepares parameters and computes nothing. As
-/// ulpscope_torch/regions.py cuts, whose words these are: the compiler there is told the inputs' dtypes,
+/// True for an op that may stand before an effect in the prologue: it prepares parameters and computes
+/// nothing. The rule is that of ulpscope_torch/regions.py: the compiler there receives the inputs' dtypes,
 /// which are known once the prologue has run here, in the process that keeps the tensors.
 bool Prepares(const std::string& op) {
   const OpRow* row = FindOp(op);
@@ -57,7 +57,7 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// The lines of /proc/cpuinfo that say which instructions a package may hold.
+/// The lines of /proc/cpuinfo that list the instruction sets that a package may use.
 std::string CpuFeatures() {
   std::ifstream file("/proc/cpuinfo");
   std::string features;
@@ -123,7 +123,7 @@ TraceNode NodeOf(const Json& node) {
           .outputs = TensorsOf(node.at("outputs"))};
 }
 
-/// Refuses what is asked of the autograd graph of a value that a package makes: its results carry none.
+/// Refuses queries of the autograd graph of a value that a package makes: its results carry none.
 void RequireObservable(const std::vector<sdk::Step>& steps, const std::vector<std::string>& observe) {
   const StepNames names = NamesOf(steps);
   for (const std::string& name : observe) {
@@ -135,7 +135,7 @@ void RequireObservable(const std::vector<sdk::Step>& steps, const std::vector<st
 
 }  // namespace
 
-/// One package before it exists: what it is asked for, and the tensors that it will be given.
+/// One package before it exists: the requested results, and the tensors that it will be given.
 struct AotiRunner::Package {
   Json message;  ///< for the compiler, less where to put the package
   std::vector<at::Tensor> inputs;
@@ -185,7 +185,10 @@ std::vector<sdk::Step> AotiRunner::RunPrologue(const std::vector<sdk::Step>& ste
     eager +=
         (eager.empty() ? "" : ", ") + steps[i].op + (steps[i].of.empty() ? "" : " " + steps[i].of[0].name);
   }
-  if (!eager.empty()) reply_.notes.push_back("cut: ran eagerly before the package: " + eager);
+  if (!eager.empty()) {
+    reply_.untraced.push_back("before the package: " + eager);
+    reply_.notes.push_back("cut: ran eagerly " + reply_.untraced.back());
+  }
   const std::function<std::vector<sdk::Step>(const sdk::Step*, const sdk::Step*)> rest =
       [&](const sdk::Step* step, const sdk::Step* end) {
         std::vector<sdk::Step> kept;
@@ -290,7 +293,7 @@ void AotiRunner::Execute(const Package& package, const Json& answer) {
     machine_.values()[outputs[i]] = results[i];
     compiled_.insert(outputs[i]);
   }
-  // What an input is made of, and the accumulation in its leaf, is autograd's own.
+  // Autograd itself differentiates the steps above an input, and accumulates in its leaf.
   for (size_t i = 0; i < gradients.size(); ++i) {
     before.at(gradients[i]).backward(results[outputs.size() + i], /*retain_graph=*/true);
   }

@@ -4,7 +4,7 @@
 // everything after is one package, backward() included: inside the package it is torch.autograd.grad with
 // respect to the package's inputs, and what is above those inputs (a leaf's accumulation, the engine's casts)
 // is autograd's here. A package is kept in a cache under a key that spells out all that it depends on, with
-// the evidence that its compilation left; a second run starts no Python. What the compiler refuses is kept
+// the evidence that its compilation left; a second run starts no Python. A refusal by the compiler is kept
 // too.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace ulpscope::torch_backend {
 
-/// What the packages of one worker have in common.
+/// Settings that the packages of one worker have in common.
 struct AotiSetup {
   std::filesystem::path cache;               ///< folder of the packages; made when needed
   std::string stamp;                         ///< everything outside the program that a package depends on

@@ -1,7 +1,7 @@
-// What the autograd engine knows of gradients: the input metadata of an edge, and of every node of a graph.
+// The autograd engine's own data on gradients: the input metadata of an edge, and of every node of a graph.
 //
 // ulpscope_torch/autograd_graph.py reads the same graph from Python, for the adapters whose tensors live
-// there; the dtype that the engine demands of a gradient that is no leaf's is told in C++ alone.
+// there; the dtype that the engine demands of a gradient that is no leaf's is available in C++ alone.
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/input_metadata.h>
 #include <torch/csrc/autograd/variable.h>

@@ -1,5 +1,4 @@
-// The Python process that makes AOTInductor packages: started when a package is first asked for, kept for the
-// next.
+// The Python process that makes AOTInductor packages: started at the first request, kept for the next.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Where a worker's tensors live: "cpu", or a CUDA device that is found without paying for one that is not
-// there.
+// Device of a worker's tensors: "cpu", or a CUDA device, which is looked up at no cost if there is none.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +9,8 @@
 
 namespace ulpscope::torch_backend {
 
-/// "cpu", "cuda" or "cuda:N". For CUDA the driver is asked first (a fraction of a millisecond where there is
-/// none), then PyTorch's CUDA library is loaded, which this program does not link. Errors say what is
+/// "cpu", "cuda" or "cuda:N". For CUDA the driver is queried first (a fraction of a millisecond if there is
+/// none), then PyTorch's CUDA library is loaded, which this program does not link. Errors name what is
 /// missing; all begin "no CUDA device".
 Result<at::Device> OpenDevice(const std::string& name);
 

@@ -81,7 +81,7 @@ struct Binder {
     return held == nullptr ? std::nullopt : std::optional(IValue(*held));
   }
 
-  /// `type` folds dtypes and shapes to int; `real` keeps them apart and says when a word is a dtype.
+  /// `type` folds dtypes and shapes to int; `real` keeps them apart and shows whether a word is a dtype.
   std::optional<IValue> FromAttr(const Attr& value, const c10::TypePtr& type, const c10::TypePtr& real,
                                  std::optional<int32_t> expand_to) {
     switch (type->kind()) {
@@ -227,11 +227,13 @@ struct Match {
   torch::jit::Stack stack;
 };
 
-/// "aten::to.dtype" -> base and overload; without a dot every overload is a candidate.
+/// "aten::to.dtype" -> base and overload; without a dot every overload is a candidate. The overload that the
+/// registry has no name for is "default", as PyTorch's Python calls it.
 std::pair<std::string, std::optional<std::string>> SplitName(const std::string& name) {
   const size_t dot = name.find('.', name.find("::"));
   if (dot == std::string::npos) return {name, std::nullopt};
-  return {name.substr(0, dot), name.substr(dot + 1)};
+  const std::string overload = name.substr(dot + 1);
+  return {name.substr(0, dot), overload == "default" ? "" : overload};
 }
 
 std::string OverloadText(const c10::OperatorName& name) {
@@ -271,7 +273,8 @@ std::vector<IValue> CallOp(const std::string& name, const Arguments& arguments) 
   }
   if (matches.empty())
     throw Unsupported("op '" + name + "': no overload takes these arguments (" + reasons + ")");
-  // Of overloads that take what is given the one that has nothing else to ask for is meant: aten::any(x), not aten::any.dims(x, dim?).
+  // If several overloads take the arguments, the one with no further parameters is meant: aten::any(x), not
+  // aten::any.dims(x, dim?).
   size_t fewest = SIZE_MAX;
   for (const Match& match : matches) fewest = std::min(fewest, match.stack.size());
   const auto asks_more = [&](const Match& match) { return match.stack.size() > fewest; };

@@ -18,8 +18,8 @@
 
 namespace ulpscope::torch_backend {
 
-/// Positional and keyword arguments before they meet a schema. What a keyword's value means depends on the
-/// type that the schema gives it.
+/// Positional and keyword arguments before they meet a schema. The meaning of a keyword's value depends on
+/// the type that the schema gives it.
 struct Arguments {
   std::vector<c10::IValue> positional;  ///< tensors and Python scalars (bool, int, float)
   std::map<std::string, Attr> keywords;

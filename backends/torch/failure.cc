@@ -41,7 +41,7 @@ sdk::RunReply ReplyForCurrentException() {
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     const std::string name = PythonClass(error);
-    // On a CPU an allocation that fails is a plain Error; only the text tells.
+    // On a CPU an allocation that fails is a plain Error; only its text shows it.
     if (name == "OutOfMemoryError" || text.find("can't allocate memory") != std::string::npos)
       return OutOfMemory(text);
     return sdk::RunReply::Raised(name, text);

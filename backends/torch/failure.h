@@ -9,7 +9,8 @@
 
 namespace ulpscope::torch_backend {
 
-/// Thrown inside the adapter when a program asks for what the adapter does not have; becomes `unsupported`.
+/// Thrown inside the adapter when a program requests something that the adapter does not have; becomes
+/// `unsupported`.
 class Unsupported : public std::exception {
  public:
   explicit Unsupported(std::string reason) : reason_(std::move(reason)) {}

@@ -1,4 +1,5 @@
-// Knobs of LibTorch, one row each: how it is set and how it is read back. harness/words says who takes which.
+// Knobs of LibTorch, one row each: how it is set and how it is read back. harness/words lists which backend
+// takes which.
 #include "backends/torch/knobs.h"
 
 #include <ATen/Context.h>
@@ -13,7 +14,8 @@
 namespace ulpscope::torch_backend {
 namespace {
 
-/// What a knob of harness/words does in this process. One without a row here is the compiler process's.
+/// Effect of a knob of harness/words in this process. A knob without a row here belongs to the compiler
+/// process.
 struct Effect {
   std::string name;
   std::function<void(const std::string&)> set;
@@ -90,8 +92,8 @@ const std::vector<Effect>& Effects() {
       {"deterministic",
        [](const std::string& value) { at::globalContext().setDeterministicAlgorithms(value == "on", false); },
        [] { return OnOff(at::globalContext().deterministicAlgorithms()); }},
-      // Of the calling thread and of those born later: with one thread, or set before the first parallel
-      // region, all.
+      // Affects the calling thread and threads created later: all threads if there is one, or if it is set
+      // before the first parallel region.
       {"flush_denormal",
        [](const std::string& value) { at::globalContext().setFlushDenormal(value == "on"); },
        [] { return OnOff(!sdk::ReadFpState(1).subnormals_kept); }},

@@ -1,4 +1,4 @@
-// Knobs of LibTorch: asked, set, read back.
+// Knobs of LibTorch: set, and read back.
 #pragma once
 
 #include <map>
@@ -6,7 +6,7 @@
 
 namespace ulpscope::torch_backend {
 
-/// Whose knobs: some act on one kind of device, some on one backend.
+/// The backend and device that knobs are for: some act on one kind of device, some on one backend.
 struct KnobScope {
   std::string backend;  ///< "torch-eager"
   std::string device;   ///< "cpu", "cuda"
@@ -16,7 +16,7 @@ struct KnobScope {
 /// only. Returns "" or what is wrong with which knob.
 std::string ApplyKnobs(const KnobScope& scope, const std::map<std::string, std::string>& knobs);
 
-/// What the library says now, under the words of the knobs; nothing for the compiler's own.
+/// The library's current values, under the words of the knobs; nothing for the compiler's own.
 std::map<std::string, std::string> ReadKnobs(const KnobScope& scope);
 
 }  // namespace ulpscope::torch_backend

@@ -1,5 +1,5 @@
-// The wheel's folder, as the build was told it: in a file of its own, because it is another one in each checkout, and a compiler cache
-// would know none of the others that are told it.
+// The wheel's folder, which the build defines: in a file of its own, because it is another one in each
+// checkout, and a compiler cache would then keep no object of any other file with that definition.
 #include "backends/torch/library.h"
 
 namespace ulpscope::torch_backend {

@@ -1,4 +1,4 @@
-// Where the libraries of the wheel lie that this program is linked with.
+// Location of the wheel's libraries that this program is linked with.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ namespace {
 struct Word {
   std::string op;
   std::map<std::string, std::string> renamed = {};
-  /// What the schema calls the operands, where it has another order; those that a step leaves out are none.
+  /// The schema's names of the operands, if it has another order; an operand that a step leaves out is None.
   std::vector<std::string> operands = {};
   std::map<std::string, Attr> constants = {};  ///< arguments that every step of the word has
 };
@@ -88,7 +88,7 @@ std::optional<Word> FindWord(const std::string& op) {
   return row != nullptr && row->GivesValue() && HasOp(name) ? std::optional(Word{name}) : std::nullopt;
 }
 
-/// What autocast changes, put back on every way out; nothing in PyTorch does that for C++.
+/// Restores on every exit the settings that autocast changes; PyTorch has no such guard for C++.
 class AutocastGuard {
  public:
   AutocastGuard(at::DeviceType device, at::ScalarType dtype, bool enabled, bool cache)
@@ -160,6 +160,7 @@ void Machine::RunStep(const sdk::Step& step) {
   if (step.op == "empty") return Empty(step);
   if (step.op == "set_data") return SetData(step);
   if (step.op == "module_to") return ModuleTo(step);
+  if (step.op == "detach_") return Detach(step);
   if (step.op == "backward") return Backward(step);
   CallStep(step);
 }
@@ -274,6 +275,12 @@ void Machine::ModuleTo(const sdk::Step& step) {
   values_[step.of[0].name] = replacement;
 }
 
+void Machine::Detach(const sdk::Step& step) {
+  const TraceLabel label("detach_");
+  if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("detach_: needs one tensor");
+  Value(step.of[0].name).detach_().set_requires_grad(Need(ReadBool(step, "requires_grad", false)));
+}
+
 void Machine::Backward(const sdk::Step& step) {
   if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("backward: needs one tensor");
   const at::Tensor loss = Value(step.of[0].name);
@@ -296,6 +303,7 @@ void Machine::Observe(sdk::RunReply& reply) const {
     reply.tensors[name] = std::move(*data);
   };
   for (const std::string& name : request_.program.observe) {
+    if (name == "peak_bytes") continue;  // of a run of its own
     if (const auto found = values_.find(name); found != values_.end()) {
       put(name, found->second);
       continue;

@@ -46,9 +46,10 @@ class Machine {
   void Empty(const sdk::Step& step);
   void SetData(const sdk::Step& step);
   void ModuleTo(const sdk::Step& step);
+  void Detach(const sdk::Step& step);
   void Backward(const sdk::Step& step);
 
-  /// What was called last: steps that name other results of it come next.
+  /// The last call: steps that name other results of it come next.
   struct Called {
     sdk::Step step;
     std::vector<c10::IValue> results;

@@ -18,9 +18,11 @@
 #include "backends/torch/aoti.h"
 #include "backends/torch/device.h"
 #include "backends/torch/failure.h"
+#include "backends/torch/kernels.h"
 #include "backends/torch/knobs.h"
 #include "backends/torch/library.h"
 #include "backends/torch/machine.h"
+#include "backends/torch/memory.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/traced.h"
 #include "harness/base/find.h"
@@ -36,7 +38,7 @@ using sdk::RunRequest;
 
 constexpr const char* kBackends[] = {"torch-eager", "torch-traced", "torch-aoti"};
 
-/// PyTorch's warnings as notes: they say what a result rests on ("... falls back to ...").
+/// PyTorch's warnings as notes: they show what a result depends on ("... falls back to ...").
 class WarningCollector : public c10::WarningHandler {
  public:
   void process(const c10::Warning& warning) override { warnings_.push_back("warning: " + warning.msg()); }
@@ -46,8 +48,8 @@ class WarningCollector : public c10::WarningHandler {
   std::vector<std::string> warnings_;
 };
 
-/// The wheel's own version, "2.13.0+cpu": the headers leave out the local part, which tells two different
-/// libraries apart.
+/// The wheel's own version, "2.13.0+cpu": the headers leave out the local part, which distinguishes two
+/// libraries.
 std::string Version() {
   std::ifstream file(LibraryFolder() + "/../version.py");
   const std::string key = "__version__ = '";
@@ -106,18 +108,65 @@ class TorchAdapter : public sdk::Adapter {
 
  private:
   RunReply Execute(const RunRequest& request) {
+    const bool peak = Contains(request.program.observe, "peak_bytes");
+    if (peak && scope_.backend == "torch-traced")
+      return RunReply::Unsupported("observation peak_bytes: torch-traced runs a program several times over");
+    RunReply reply = RunAndTime(request);
+    if (peak && reply.outcome == sdk::Outcome::kCompleted)
+      reply.observations["peak_bytes"] = std::to_string(PeakBytes(request));
+    return reply;
+  }
+
+  /// Measured in a run of its own: everything is set up by then, and nothing is recorded beside it.
+  int64_t PeakBytes(RunRequest request) {
+    request.trace = request.timed = false;
+    MemoryPeak memory;
+    memory_ = &memory;
+    RunOnce(request);
+    memory_ = nullptr;
+    return memory.Peak();
+  }
+
+  RunReply RunAndTime(const RunRequest& request) {
     RunReply reply = RunOnce(request);
-    if (!request.timed || reply.outcome != sdk::Outcome::kCompleted) {
+    const bool scheduled = request.trace && !request.schedule.empty();
+    if ((!request.timed && !scheduled) || reply.outcome != sdk::Outcome::kCompleted) {
       Append(std::move(ops_), &reply);
       return reply;
     }
-    // The kernels are set up now: a second run tells what the ops take by themselves.
+    // The kernels are set up now: further runs show the time of the ops alone.
     RecordedOps first = std::move(ops_);
-    RunOnce(request);
-    if (!TakeDurations(ops_, &first))
-      reply.notes.push_back("durations are those of the first run: the second one took other ops");
+    const std::vector<int64_t> schedule = scheduled ? request.schedule : std::vector<int64_t>{0, 0, 1};
+    for (int64_t i = 0; i < schedule[0] + schedule[1]; ++i) RunOnce(request);
+    std::vector<RecordedOps> active;
+    for (int64_t i = 0; i < schedule[2]; ++i) {
+      RunOnce(request);
+      active.push_back(std::move(ops_));
+    }
+    if (!TakeDurations(active, &first)) {
+      reply.notes.push_back("durations are those of the first run: a later one took other ops");
+    } else if (scheduled) {
+      reply.notes.push_back("durations: medians of " + std::to_string(schedule[2]) + " runs, after " +
+                            std::to_string(schedule[0]) + " that waited and " + std::to_string(schedule[1]) +
+                            " that warmed up");
+    }
     Append(std::move(first), &reply);
+    if (device_.is_cuda() && scope_.backend == "torch-eager") AddKernels(request, &reply);
     return reply;
+  }
+
+  /// The kernels that each op launched, from a run of its own under PyTorch's profiler.
+  void AddKernels(RunRequest request, RunReply* reply) {
+    request.trace = request.timed = false;
+    std::string problem;
+    RecordedOps kernels = KernelsUnderOps(
+        [&] {
+          RunOnce(request);
+          Synchronize(device_);
+        },
+        ProfiledDevice::kCuda, &problem);
+    if (!problem.empty()) reply->notes.push_back("profile: " + problem);
+    Append(std::move(kernels), reply);
   }
 
   /// Leaves what the dispatcher saw in ops_.
@@ -127,6 +176,7 @@ class TorchAdapter : public sdk::Adapter {
     ops_ = {};
     try {
       Machine machine(request, device_);
+      if (memory_ != nullptr) memory_->Begin();
       if (request.trace) trace.emplace();
       const sdk::Stopwatch stopwatch;
       const std::function<void()> fill_parts = RunOn(machine, request, reply);
@@ -148,8 +198,8 @@ class TorchAdapter : public sdk::Adapter {
     return reply;
   }
 
-  /// Runs the program as this backend does. What it gives back says, once the values are read, which part
-  /// made them.
+  /// Runs the program as this backend does. The function that it returns records, once the values are read,
+  /// which part made them.
   std::function<void()> RunOn(Machine& machine, const RunRequest& request, RunReply& reply) {
     const std::vector<std::string>& observe = request.program.observe;
     if (scope_.backend == "torch-traced") {
@@ -176,6 +226,7 @@ class TorchAdapter : public sdk::Adapter {
   }
 
   RecordedOps ops_;
+  MemoryPeak* memory_ = nullptr;  ///< of the run that is measured
   KnobScope scope_;
   at::Device device_ = at::kCPU;
   std::vector<std::string> command_;
@@ -187,7 +238,7 @@ class TorchAdapter : public sdk::Adapter {
 }  // namespace ulpscope::torch_backend
 
 int main(int argc, char** argv) {
-  // A package checks its inputs only when told to: a wrong shape would be computed with.
+  // A package checks its inputs only if this is set: a wrong shape would be computed with.
   setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/1);
   ulpscope::torch_backend::TorchAdapter adapter(std::vector<std::string>(argv + 1, argv + argc));
   return ulpscope::sdk::ServeAdapter(adapter);

@@ -1,4 +1,4 @@
-// Kinds of ops: names where a schema says nothing, aliases otherwise.
+// Kinds of ops: by name if a schema does not show it, by aliases otherwise.
 #include "backends/torch/op_kinds.h"
 
 #include <ATen/core/function_schema.h>
@@ -14,7 +14,7 @@
 namespace ulpscope::torch_backend {
 namespace {
 
-/// A schema does not tell these from what computes.
+/// A schema does not distinguish these from ops that compute.
 TraceKind KindByName(const std::string& plain) {
   static const std::map<std::string, TraceKind> kKinds = [] {
     using enum TraceKind;
@@ -30,7 +30,7 @@ TraceKind KindByName(const std::string& plain) {
   return LookupOr(kKinds, plain, TraceKind::kCompute);
 }
 
-/// True where a schema says that the first result shows an operand's memory and that nothing is written.
+/// True if a schema states that the first result shows an operand's memory and that nothing is written.
 bool IsView(const std::string& plain) {
   const auto& overloads = torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString("aten::" + plain));
   return std::ranges::any_of(overloads, [](const auto& overload) {

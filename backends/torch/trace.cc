@@ -24,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Who made a piece of memory. The storage object is held weakly: its data may go, its address cannot be
-/// given to a later tensor that would then be mistaken for it.
+/// The node that made a piece of memory. The storage object is held weakly: its data may go, its address
+/// cannot be given to a later tensor that would then be mistaken for it.
 struct Made {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   int64_t version = 0;
@@ -141,9 +141,9 @@ void RememberOperand(const at::Tensor& tensor, size_t node, Recorder* recorder) 
   made->known_since = node;
 }
 
-/// Remembers who made the memory, at the end: how far the version counts differs with the layer it is called
-/// from. Whoever met it as it is made nothing (a view); a node that encloses the maker counts as the maker.
-/// Tells whether `node` does.
+/// Records at the end of `node` that it made the memory: how far the version counts differs with the layer it
+/// is called from. A node that met the memory in its present version made nothing (a view); a node that
+/// encloses the maker counts as the maker. Returns whether `node` does.
 bool RememberMade(const at::Tensor& tensor, size_t node, Recorder* recorder) {
   Made* made = EntryOf(tensor, recorder);
   if (made == nullptr) return false;
@@ -212,7 +212,8 @@ void OnEnd(const at::RecordFunction& function, at::ObserverContext* context) {
       if (Made* written = EntryOf(node->written, &recorder); written != nullptr)
         written->node = written->known_since = node->index;
     }
-    // Whoever reads a view is told to read what made the memory: the view itself reads nothing that is used.
+    // A node that reads a view is linked to the node that made the memory: the view itself reads nothing that
+    // is used.
     if (!makes && made.kind == TraceKind::kView) made.from.clear();
   } catch (...) {
     recorder.lost++;
@@ -250,7 +251,8 @@ RecordedOps OpTrace::Take() {
   TheRecorder().made.clear();
   RecordedOps ops = std::exchange(TheRecorder().ops, {});
   for (Cast& cast : ops.casts) {
-    // What a conversion takes is all of it, the memory for its result included: the outermost of its parts.
+    // The time of a conversion includes all of its parts, and the allocation of its result: it is that of the
+    // outermost part.
     auto at = static_cast<size_t>(cast.node);
     while (ops.nodes[at].parent >= 0 &&
            IsPartOfConversion(ops.nodes[static_cast<size_t>(ops.nodes[at].parent)].op))
@@ -262,16 +264,41 @@ RecordedOps OpTrace::Take() {
 
 int64_t OpTrace::lost() const { return TheRecorder().lost; }
 
-bool TakeDurations(const RecordedOps& again, RecordedOps* first) {
+namespace {
+
+double MedianOf(std::vector<double> times) {
+  std::ranges::sort(times);
+  const size_t half = times.size() / 2;
+  return times.size() % 2 == 1 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
+/// The median of what `of` reads of each recording; nothing where one has none.
+template <class Of>
+std::optional<double> MedianTime(const std::vector<RecordedOps>& recordings, Of of) {
+  std::vector<double> times;
+  for (const RecordedOps& each : recordings) {
+    const std::optional<double> time = of(each);
+    if (!time) return std::nullopt;
+    times.push_back(*time);
+  }
+  return MedianOf(std::move(times));
+}
+
+}  // namespace
+
+bool TakeDurations(const std::vector<RecordedOps>& again, RecordedOps* first) {
   const auto same = [](const TraceNode& a, const TraceNode& b) {
     return a.op == b.op && a.parent == b.parent && a.inputs.size() == b.inputs.size();
   };
-  if (again.casts.size() != first->casts.size() ||
-      !std::equal(again.nodes.begin(), again.nodes.end(), first->nodes.begin(), first->nodes.end(), same)) {
-    return false;
+  for (const RecordedOps& each : again) {
+    if (each.casts.size() != first->casts.size() ||
+        !std::equal(each.nodes.begin(), each.nodes.end(), first->nodes.begin(), first->nodes.end(), same))
+      return false;
   }
-  for (size_t i = 0; i < again.nodes.size(); ++i) first->nodes[i].us = again.nodes[i].us;
-  for (size_t i = 0; i < again.casts.size(); ++i) first->casts[i].us = again.casts[i].us;
+  for (size_t i = 0; i < first->nodes.size(); ++i)
+    first->nodes[i].us = MedianTime(again, [i](const RecordedOps& each) { return each.nodes[i].us; });
+  for (size_t i = 0; i < first->casts.size(); ++i)
+    first->casts[i].us = MedianTime(again, [i](const RecordedOps& each) { return each.casts[i].us; });
   return true;
 }
 

@@ -2,10 +2,10 @@
 // shapes and time; and every dtype conversion among them.
 //
 // at::RecordFunction calls back around every op. A conversion is an aten::copy_ with two dtypes (aten::to and
-// _to_copy around it also run without converting). What it stands under is the nearest enclosing node that is
-// no part of the conversion itself: `aten::linear` for a cast that autocast put in, `ToCopyBackward0` for one
-// that a backward formula asks for, `autograd::engine::evaluate_function: XBackward0` for one that the
-// autograd engine added by itself to make a gradient fit its input.
+// _to_copy around it also run without converting). Its parent is the nearest enclosing node that is no part
+// of the conversion itself: `aten::linear` for a cast that autocast put in, `ToCopyBackward0` for one that a
+// backward formula requests, `autograd::engine::evaluate_function: XBackward0` for one that the autograd
+// engine added by itself to make a gradient fit its input.
 //
 // A 0-dim operand may show a cast that the kernel ignores (mul takes a scalar unrounded): a trace proves no
 // rounding. The first call of an op sets its kernel up, which costs more than it does afterwards: durations
@@ -45,9 +45,9 @@ class OpTrace {
   bool recording_ = true;
 };
 
-/// Gives the durations of `again`, a second recording of the same program, to `first`. False, and nothing is
-/// changed, when the two are not the same ops in the same order.
-bool TakeDurations(const RecordedOps& again, RecordedOps* first);
+/// Gives the durations of `again`, further recordings of the same program, to `first`: the median of each. False, and nothing is
+/// changed, when they are not all the same ops in the same order.
+bool TakeDurations(const std::vector<RecordedOps>& again, RecordedOps* first);
 
 /// Puts nodes and casts behind those of `reply`, with ids of their own.
 void Append(RecordedOps ops, sdk::RunReply* reply);

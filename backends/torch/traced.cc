@@ -27,7 +27,7 @@ constexpr int kRuns = 3;
 /// Steps that are no tensor op, or (empty) whose result would not be the buffer that the program poisoned.
 bool RunsEagerly(const std::string& op) {
   return op == "empty" || op == "set_data" || op == "module_to" || op == "backward" || op == "detach" ||
-         op == "sync";
+         op == "detach_" || op == "sync";
 }
 
 /// Why an autocast scope cannot be traced whole; "" when it can.
@@ -124,7 +124,7 @@ std::vector<TraceTensor> TensorsAmong(at::ArrayRef<const jit::Value*> values) {
   return tensors;
 }
 
-/// The tensor ops of the graph below a root node that names the region. Ids begin at 0; `of` tells the id of
+/// The tensor ops of the graph below a root node that names the region. Ids begin at 0; `of` holds the id of
 /// each.
 std::vector<TraceNode> NodesOf(const jit::Graph& graph, const std::string& region,
                                std::map<const jit::Node*, int64_t>* of) {

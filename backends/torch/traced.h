@@ -1,10 +1,10 @@
 // torch-traced: stretches of the program as TorchScript traces, run until the executor has optimised them.
 //
 // A trace records tensor ops and nothing else: set_data is silently left out of it, and backward() is no op.
-// So the program is cut. What a trace cannot hold runs eagerly between the regions, and the notes say so;
-// every other stretch is traced as one function, run three times (the profiling executor watches the first
-// run and optimises for the second), and the runs are compared bit by bit. Only the last run works on the
-// program's own tensors: the others get copies, since a step may write to a buffer.
+// So the program is divided. Steps that a trace cannot hold run eagerly between the regions, and the notes
+// name them. Every other stretch is traced as one function and run three times (the profiling executor
+// watches the first run and optimises for the second); the runs are compared bit by bit. Only the last run
+// works on the program's own tensors: the others get copies, since a step may write to a buffer.
 #pragma once
 
 #include <set>

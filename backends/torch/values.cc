@@ -27,6 +27,8 @@ const std::array<std::optional<DType>, kScalarTypes>& DTypes() {
 /// Dense, on the CPU, contiguous, and cut off from autograd: its memory can be read.
 at::Tensor Readable(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
+  // The gradient of a function that is constant in pieces may be zeros without memory (at::_efficientzerotensor).
+  if (tensor._is_zerotensor()) return at::zeros(tensor.sizes(), tensor.options().device(at::kCPU));
   return tensor.detach().cpu().contiguous();
 }
 

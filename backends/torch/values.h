@@ -16,7 +16,7 @@ std::optional<DType> FromTorch(at::ScalarType type);
 /// The long name: "bfloat16"; PyTorch's own where we have none.
 std::string DTypeName(at::ScalarType type);
 
-/// A tensor on `device` with the strides asked for (in elements; empty: contiguous) and its own memory.
+/// A tensor on `device` with the requested strides (in elements; empty: contiguous) and its own memory.
 at::Tensor MakeTensor(const TensorData& data, const std::vector<int64_t>& strides, at::Device device);
 
 /// The values in logical row-major order. Error: a dtype that has no name here, or no dense tensor.

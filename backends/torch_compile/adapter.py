@@ -16,7 +16,8 @@ import tuned  # noqa: E402
 from failures import innermost  # noqa: E402
 from ulpscope_adapter import Adapter, Trace, Unsupported, serve  # noqa: E402
 from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
-from ulpscope_torch import cuda, regions  # noqa: E402
+from ulpscope_adapter.request import STORED  # noqa: E402
+from ulpscope_torch import cuda, memory, profiled, regions  # noqa: E402
 from ulpscope_torch.execution import Execution  # noqa: E402
 
 BACKENDS = {"torch-aot-eager": "aot_eager", "torch-inductor": "inductor", "torch-custom": None}
@@ -46,6 +47,9 @@ class TorchCompile(Adapter):
             name = self._knobs.get("backend_name", custom.example_backend.NAME)
             self._compiler = custom.resolve(name)
             knobs["backend_name"] = [name]
+        served = ops.served(reasons(self._backend, self._device))
+        if self._backend == "torch-inductor":
+            served["observations"] = [*served["observations"], STORED]
         return {
             "name": "torch_compile",
             "backends": list(BACKENDS),
@@ -55,7 +59,7 @@ class TorchCompile(Adapter):
             },
             "devices": ["cpu", "cuda"] if not self._device.startswith("cuda") else ["cpu", self._device],
             "knobs": knobs,
-            **ops.served(reasons(self._backend, self._device))
+            **served
         }
 
     def start(self):
@@ -69,9 +73,9 @@ class TorchCompile(Adapter):
             cuda.require_torch(self._device)
         ops.use_device(self._device)
         knob_table.apply(self._backend, self._device, self._knobs)
-        # Graphs are rebuilt for every case, so that their evidence exists; kernels come from the cache by
-        # source text. A kept graph may also be another knob's: the caches' keys leave out which kernels of
-        # attention are enabled (torch 2.13.0: a graph made for flash came back when math was asked for).
+        # Graphs are rebuilt for every case, so that their evidence exists; kernels come from the cache by source text. A kept graph may
+        # also be another knob's: the caches' keys leave out which kernels of attention are enabled (torch 2.13.0: a graph made for flash
+        # came back when math was requested).
         torch._inductor.config.fx_graph_cache = False
         torch._functorch.config.enable_autograd_cache = False
         torch._inductor.config.compile_threads = 1
@@ -110,10 +114,17 @@ class TorchCompile(Adapter):
             trace = Trace()
             result.notes += evidence.add_trace(self._recorder, run.graphs, trace)
             run.engine.add_to(trace)
+            schedule = request.schedule or ((0, 1, 1) if request.timed and self._device.startswith("cuda") else ())
+            if schedule:
+                result.notes += profiled.add_profile(run, schedule, trace)
             result.nodes, result.casts = trace.nodes, trace.casts
         if self._backend == "torch-custom":
             import custom
             result.notes += custom.describe_graphs()
+        if STORED in request.observe:
+            result.observations[STORED] = ",".join(self._recorder.stored)
+        if memory.WORD in request.observe:
+            result.observations[memory.WORD] = memory.peak_bytes(run)
         return result
 
     def read_back(self):

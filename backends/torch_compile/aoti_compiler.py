@@ -45,7 +45,7 @@ class Compiler:
         self._recorder.attach()
 
     def answer(self, message):
-        """The reply to one message. What the program makes torch raise is a reply; an error of this file is none."""
+        """The reply to one message. An exception that the program makes torch raise is a reply; an error of this file is none."""
         import aoti_program
         self._recorder.clear(trace=True)
         reply = {"outcome": {"kind": "completed", "class": "", "text": ""}}

@@ -1,4 +1,4 @@
-"""What AOTInductor's compilation leaves behind: the graphs, and the package's own C++ code."""
+"""Evidence that AOTInductor's compilation leaves behind: the graphs, and the package's own C++ code."""
 
 import re
 
@@ -56,7 +56,7 @@ class PackageRecorder(evidence.Recorder):
 
 
 def _kernel_node(source, op, name):
-    """One kernel; its parameters tell dtypes, and no shapes: those stand in the loops inside."""
+    """One kernel; its parameters show dtypes, and no shapes: those stand in the loops inside."""
     parameters = kernel_source.parameters(source)
     written = [(dtype, ()) for dtype, _, direction in parameters if direction == "out"]
     reads = tuple((dtype, ()) for dtype, parameter, direction in parameters

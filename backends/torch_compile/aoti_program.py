@@ -1,7 +1,7 @@
 """A program as torch.export takes it: a module over its inputs, with backward() as torch.autograd.grad inside.
 
-The gradients that it gives are those of its inputs. What lies above an input (the clone that it is of a leaf,
-the leaf's accumulation, the engine's casts there) is left to autograd outside.
+The gradients that it gives are those of its inputs. The steps above an input (the clone that it is of a leaf, the leaf's accumulation, the
+engine's casts there) are left to autograd outside.
 """
 
 import torch

@@ -21,7 +21,7 @@ _FUNCTION_HEADER = re.compile(r"\bvoid\s+\w+\s*\(")
 
 @dataclass
 class Block:
-    """What stands between two braces, under its header: a loop, a condition, a lambda, a function."""
+    """The statements between two braces, under their header: a loop, a condition, a lambda, a function."""
 
     header: str = ""
     parts: list = field(default_factory=list)  # statements (str) and Blocks, in order

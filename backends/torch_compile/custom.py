@@ -35,7 +35,7 @@ def name_of(function):
 
 
 def describe_graphs():
-    """What the example backend compiled, in words; nothing for any other."""
+    """The graphs that the example backend compiled, in words; nothing for any other backend."""
     return [
         f"{example_backend.NAME}: {direction} graph of {_calls(graph)} ops"
         for direction, graph in example_backend.graphs

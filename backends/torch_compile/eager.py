@@ -1,7 +1,7 @@
 """torch-eager where LibTorch's adapter is not: the ops of a program called from Python, one by one, as they stand.
 
-An installed package holds no adapter that was built against its user's torch (cmake/install.cmake names this one instead). What is
-computed is the same: the ops are PyTorch's own either way. There is no trace of dispatched ops.
+An installed package holds no adapter that was built against its user's torch (cmake/install.cmake names this one instead). The computation
+is the same: the ops are PyTorch's own either way. There is no trace of dispatched ops.
 """
 
 import os
@@ -10,9 +10,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
 import knobs as knob_table  # noqa: E402
-from ulpscope_adapter import Adapter, serve  # noqa: E402
+from ulpscope_adapter import Adapter, Trace, serve  # noqa: E402
 from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
-from ulpscope_torch import cuda, regions  # noqa: E402
+from ulpscope_torch import cuda, memory, profiled, regions  # noqa: E402
 from ulpscope_torch.execution import Execution  # noqa: E402
 
 
@@ -53,7 +53,15 @@ class TorchEager(Adapter):
     def run(self, request):
         run = _Run(request, device=self._device)
         run.execute()
-        return run.result()
+        result = run.result()
+        schedule = request.schedule or ((0, 1, 1) if request.timed and self._device.startswith("cuda") else ())
+        if request.trace and schedule:
+            trace = Trace()
+            result.notes += profiled.add_profile(run, schedule, trace)
+            result.nodes = trace.nodes
+        if memory.WORD in request.observe:
+            result.observations[memory.WORD] = memory.peak_bytes(run)
+        return result
 
     def read_back(self):
         return knob_table.read_back(self._backend, self._device)

@@ -1,4 +1,4 @@
-"""What runs eagerly around the compiled graphs: what the autograd engine and eager layers dispatch.
+"""Eager work around the compiled graphs: the ops that the autograd engine and eager layers dispatch.
 
 The engine casts a gradient to the dtype that the next node recorded, and no graph of the compiler shows it.
 The profiler only listens: it is no mode, and what runs stays the same.

@@ -1,12 +1,12 @@
 """Proof that a program was compiled, and the trace that the compiler's own graphs and code give.
 
-Graphs are read from torch's structured trace: the function to which dynamo, AOTAutograd and inductor hand
-every graph as text, with the dtype and shape of each value. A mode or a tracer around the call would change
-what runs (dynamo skips such frames and plain eager runs), so nothing is put around it. The trace has many
-more entries than graphs, and a handler of its logger would have all of them printed: a tenth of a case's
-time. So the function itself is listened to, and only graphs are asked for.
+Graphs are read from torch's structured trace: the function to which dynamo, AOTAutograd and inductor hand every graph as text, with the
+dtype and shape of each value. A mode or a tracer around the call would change what runs (dynamo skips such frames and plain eager runs), so
+nothing is put around it. The trace has many more entries than graphs, and a handler of its logger would have all of them printed: a tenth
+of a case's time. So the function itself is listened to, and only graphs are taken.
 """
 
+import re
 import sys
 from dataclasses import dataclass
 
@@ -19,8 +19,8 @@ import generated
 import printed_graphs
 from ulpscope_adapter import Unsupported
 
-# Name of a graph in the trace -> (stage of the report, which graph of its region). Without gradients
-# AOTAutograd calls its graph the inference graph. Inductor's come in pairs; the code says which of two it is.
+# Name of a graph in the trace -> (stage of the report, which graph of its region). Without gradients AOTAutograd calls its graph the
+# inference graph. Inductor's come in pairs; the code shows which of the two it is.
 _GRAPHS = {
     "dynamo_output_graph": ("dynamo", ""),
     "aot_joint_graph": ("aot_joint", "joint"),
@@ -30,6 +30,7 @@ _GRAPHS = {
     "inductor_post_grad_graph": ("post_grad", None),
     "inductor_output_code": ("generated", None)
 }
+_STEP = re.compile(r"(?m)^  File .*, in step_(.+)$")
 _STAGES = ("dynamo", "aot_joint", "aot_forward", "aot_backward", "post_grad", "generated")
 
 
@@ -47,6 +48,7 @@ class Recorder:
     def __init__(self):
         self.graphs = []
         self.code = []
+        self.stored = []  # "STEP DTYPE ELEMENTS": what kernels write to memory, and which step's last op it is
         self._listening = False
         self._hand_over = torch._logging._internal.trace_structured
 
@@ -56,7 +58,16 @@ class Recorder:
         import torch._functorch.aot_autograd  # noqa: F401
         import torch._inductor.compile_fx  # noqa: F401
         import torch._inductor.graph
-        torch._inductor.graph.GraphLowering.save_output_code = self.code.append
+        lowering = torch._inductor.graph.GraphLowering
+        lowering.save_output_code = self.code.append
+        generate = lowering.codegen
+
+        def codegen(graph):
+            code = generate(graph)
+            self.stored += stored_in(graph)
+            return code
+
+        lowering.codegen = codegen
         for module in list(sys.modules.values()):
             if getattr(module, "__dict__", {}).get("trace_structured") is self._hand_over:
                 module.trace_structured = self._hear
@@ -64,6 +75,7 @@ class Recorder:
     def clear(self, trace):
         self.graphs.clear()
         self.code.clear()
+        self.stored.clear()
         self._listening = trace
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
@@ -77,6 +89,19 @@ class Recorder:
                 frame = trace_id.compile_id.frame_id if trace_id and trace_id.compile_id else None
                 self.graphs.append(_Printed(graph, frame, payload_fn() or ""))
         return self._hand_over(name, metadata_fn, payload_fn=payload_fn, **rest)
+
+
+def stored_in(graph):
+    """The buffers that a lowered graph keeps in memory, each by the step whose op gives it. The stack that the compiler keeps beside an op
+    holds the function of its step (ulpscope_torch.ops.bind)."""
+    found = []
+    for buffer in graph.buffers:
+        origin = buffer.get_origin_node() if hasattr(buffer, "get_origin_node") else None
+        value = origin.meta.get("val") if origin is not None else None
+        steps = _STEP.findall(origin.meta.get("stack_trace") or "") if origin is not None else []
+        if steps and isinstance(value, torch.Tensor) and buffer.get_name() not in graph.removed_buffers:
+            found.append(f"{steps[-1]} {str(value.dtype).removeprefix('torch.')} {value.numel()}")
+    return list(dict.fromkeys(found))
 
 
 def require_compiled(recorder, regions, backend):
@@ -129,7 +154,7 @@ def add_trace(recorder, regions, trace):
 
 
 def unused_note(node, nodes):
-    """What to say of a conversion in generated code whose result nothing uses."""
+    """A note on a conversion in generated code whose result nothing uses."""
     parent = next((other.op for other in nodes if other.name == node.parent), "")
     shape = ", ".join(map(str, node.shape))
     return f"generated: {parent} converts {node.dtype}[{shape}] and uses the unconverted value"

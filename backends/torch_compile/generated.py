@@ -42,7 +42,7 @@ class _Buffer:
 
 
 def calls_of(code):
-    """What a piece of generated code calls: its own kernels, then the operators that it leaves to ATen."""
+    """The calls in a piece of generated code: its own kernels, then the operators that it leaves to ATen."""
     called = _ANY_KERNEL.findall(code)
     called += [
         "extern " + match[2].removeprefix("extern_kernels.").removeprefix("torch.ops.")
@@ -53,7 +53,7 @@ def calls_of(code):
 
 
 def direction_of(code):
-    """forward, backward or inference, as the code says it of itself."""
+    """forward, backward or inference, as the code names itself."""
     match = _DIRECTION.search(code)
     return match[1] if match else ""
 

@@ -1,10 +1,9 @@
 """The dataflow of one generated C++ kernel: what it loads, converts, computes and stores, as Nodes.
 
-A kernel's source, not the graph above it, says where a fused computation rounds. Graphs convert after every
-op of a narrow dtype; inductor keeps such a conversion in the source and goes on from the unrounded value, so
-that its result is never used and the compiler removes it. So a conversion counts only if what it makes is
-*used*: if it reaches a store into one of the kernel's buffers. One that does not is a node too, of the op
-"unused convert", and no cast.
+A kernel's source, not the graph above it, shows where a fused computation rounds. Graphs convert after every op of a narrow dtype; inductor
+keeps such a conversion in the source and goes on from the unrounded value, so that its result is never used and the compiler removes it. So
+a conversion counts only if what it makes is *used*: if it reaches a store into one of the kernel's buffers. One that does not is a node
+too, of the op "unused convert", and no cast.
 
 The shape of a value is the extents of the loops that its indices depend on: as many elements as there are
 different values, though perhaps flattened.
@@ -60,7 +59,7 @@ _OPERATORS = ((" * ", "mul"), (" + ", "add"), (" - ", "sub"), (" / ", "div"))
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop over the elements of a dimension; `place` tells it from others over a variable of that name."""
+    """A loop over the elements of a dimension; `place` distinguishes it from others over a variable of that name."""
 
     place: int
     variable: str
@@ -103,7 +102,7 @@ def kernel_nodes(source, prefix, parent, makers=None):
 
 
 def nodes_or_problem(source, kernel, parent, makers=None):
-    """(nodes, problems): those of a kernel called `kernel`, or what to say of a source that is not understood."""
+    """(nodes, problems): those of a kernel called `kernel`, or the message for a source that is not understood."""
     try:
         return kernel_nodes(source, f"{parent}:", parent, makers), []
     except (IndexError, KeyError, RecursionError, ValueError) as error:
@@ -258,7 +257,7 @@ class _Kernel:
             return
         operation = self._add(call[1] if call else "statement", buffers[0].dtype if buffers else "",
                               self._indices(text, scopes, inside), reads)
-        # What is not understood counts as used: nothing is called dead for want of a rule here.
+        # A statement that is not understood counts as used: nothing is called dead for want of a rule here.
         operation.sink = not written or any(b.output for b in written)
         for buffer in written:
             buffer.made.append(operation)

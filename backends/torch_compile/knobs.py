@@ -1,6 +1,6 @@
 """Knobs of the torch.compile backends: how each is set, and how torch states it afterwards.
 
-Who takes which, with which values, stands in harness/words/knobs.cc.
+harness/words/knobs.cc lists which backend takes which knob, with which values.
 """
 
 import os

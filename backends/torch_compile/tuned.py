@@ -1,8 +1,8 @@
-"""What inductor chooses by timing on a GPU: the configuration of each Triton kernel.
+"""The configuration of each Triton kernel, which inductor chooses by timing on a GPU.
 
-Of several configurations (block sizes, warps) inductor times each and keeps the fastest, in a file beside the kernel's source; every
-later process of the machine reads it there. Another block adds in another order: seen on an H200 (torch 2.11), where layer_norm, softmax
-and sum over 64 terms have other bits with XBLOCK 1 than with 8 and 32, and fresh caches chose now one, now another.
+Inductor times several configurations (block sizes, warps) and keeps the fastest, in a file beside the kernel's source; every later process
+of the machine reads it there. Another block size adds in another order. On an H200 (torch 2.11), layer_norm, softmax and sum over 64 terms
+have other bits with XBLOCK 1 than with 8 and 32, and fresh caches chose now one, now another.
 """
 
 

@@ -1,7 +1,7 @@
 """The PyTorch/XLA backends on XLA's CPU client: torch-xla (lazy tensors), torch-xla-dynamo (torch.compile).
 
-XLA sees whole graphs and may keep more precision than they say. One worker serves one set of XLA's options,
-which are read when its client starts.
+XLA sees whole graphs and may keep more precision than they state. One worker serves one set of XLA's options, which are read when its
+client starts.
 """
 
 import os
@@ -48,6 +48,7 @@ class TorchXla(Adapter):
             "reasons": {
                 **served["reasons"],
                 "strides": "XLA's tensors have no strides",
+                "peak_bytes": "PyTorch/XLA's client on a CPU tells nothing of its memory",
                 "grad_dtype": f"torch {torch.__version__} has no grad_dtype"
             }
         }
@@ -57,7 +58,7 @@ class TorchXla(Adapter):
         if self._session is None:
             from ulpscope_torch import ops
             self._session = session.Session(dumps=request.trace)
-            ops.use_device("xla", asked="cpu")
+            ops.use_device(str(self._session.device), asked="cpu")
             if self._backend == "torch-xla-dynamo":
                 import torch._dynamo
                 # A scalar of the program is a constant, as written.

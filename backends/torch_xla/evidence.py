@@ -1,4 +1,4 @@
-"""What one program's graphs show: the lazy IR, the HLO made from it, and the HLO that XLA made of that.
+"""The graphs of one program: the lazy IR, the HLO made from it, and the HLO that XLA made of that.
 
 Everything is read before a graph is carried out; afterwards its tensors are plain data.
 """
@@ -22,7 +22,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Graph:
-    """What is pending on some tensors, as text."""
+    """The pending computation of some tensors, as text."""
 
     lazy_ir: str
     hlo: str
@@ -70,8 +70,8 @@ class Evidence:
 class Bridge:
     """Listens while torch.compile's bridge to XLA turns graphs of dynamo into graphs of its own.
 
-    The bridge asks for the hash of each graph right before it compiles it: the tensors are at hand, nothing has
-    been carried out. It also asks, operator by operator, what fell back to the CPU.
+    The bridge asks for the hash of each graph right before it compiles it: the tensors are at hand, nothing has been carried out. It also
+    queries, operator by operator, what fell back to the CPU.
     """
     def __init__(self, evidence, trace, fell_back):
         self._evidence = evidence

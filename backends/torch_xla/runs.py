@@ -1,9 +1,8 @@
 """The two ways in which PyTorch/XLA takes a program: lazy tensors, and torch.compile.
 
-Lazily, steps are recorded until something needs a value: a `sync` step, the end of the program, or an
-operator that XLA lacks. What is recorded in between is one graph, forward and backward together. A name that
-neither a later step nor `observe` mentions is dropped where it is last used, as a local variable would be: it
-is no output of its graph.
+Lazily, steps are recorded until something needs a value: a `sync` step, the end of the program, or an operator that XLA lacks. The steps
+recorded in between are one graph, forward and backward together. A name that neither a later step nor `observe` mentions is dropped where
+it is last used, as a local variable would be: it is no output of its graph.
 """
 
 import time

@@ -12,14 +12,14 @@ import tempfile
 
 from ulpscope_adapter import Unsupported, hlo, xla
 
-# A float32 tensor would be bfloat16 on the device, and still say float32.
+# A float32 tensor would be bfloat16 on the device, and still be called float32.
 _DOWNCASTS = ("XLA_USE_BF16", "XLA_DOWNCAST_BF16", "XLA_USE_FP16", "XLA_DOWNCAST_FP16", "XLA_USE_32BIT_LONG")
 _BEFORE, _AFTER = ".before_optimizations.txt", ".cpu_after_optimizations.txt"
 _MODULE = re.compile(r"module_(\d+)\.")
 
 
 def set_before_import(knobs):
-    """What torch_xla and XLA read when they are imported; `begin` adds the flags."""
+    """Sets the variables that torch_xla and XLA read when they are imported; `begin` adds the flags."""
     for name in _DOWNCASTS:
         os.environ.pop(name, None)
     os.environ["PJRT_DEVICE"] = "CPU"
@@ -27,7 +27,7 @@ def set_before_import(knobs):
 
 
 class Session:
-    """Started once. `dumps` says whether the optimised graphs can be had."""
+    """Started once. `dumps` is whether the optimised graphs can be had."""
     def __init__(self, dumps):
         self.dumps = dumps
         self._known = {}  # text of a graph before -> its modules
@@ -65,7 +65,7 @@ class Session:
     def modules(self, graph):
         """[(HLO before, HLO after)] of what was compiled since the last call, the last one for `graph`.
 
-        Of a graph that was compiled for an earlier program only that one is known; empty: it is not.
+        For a graph that was compiled for an earlier program, the list has that one alone; if it is empty, the graph is not known.
         """
         written = {}
         for path in glob.glob(os.path.join(self._folder, "module_*")) if self._folder else []:

@@ -1,4 +1,4 @@
-// The version as the build defines it, for this file alone; the tree as the executable's place tells.
+// The version as the build defines it, for this file alone; the tree found from the executable's place.
 #include "harness/base/build_info.h"
 
 #include <filesystem>

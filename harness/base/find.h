@@ -1,4 +1,4 @@
-// Looking for one thing among many: what containers say in iterators, said as an answer.
+// Looking for one thing among many: the answers that containers give as iterators, as values.
 #pragma once
 
 #include <algorithm>
@@ -23,21 +23,21 @@ auto FindIf(Range& all, Fits fits) -> decltype(&*std::begin(all)) {
   return found == std::end(all) ? nullptr : &*found;
 }
 
-/// What `map` has for `key`; null where it has nothing.
+/// The value that `map` has for `key`; null if it has none.
 template <class Map, class Key>
 auto Lookup(Map& map, const Key& key) -> decltype(&map.find(key)->second) {
   const auto found = map.find(key);
   return found == map.end() ? nullptr : &found->second;
 }
 
-/// What `map` has for `key`, else `otherwise`.
+/// The value that `map` has for `key`, else `otherwise`.
 template <class Map, class Key>
 typename Map::mapped_type LookupOr(const Map& map, const Key& key, typename Map::mapped_type otherwise = {}) {
   const auto found = map.find(key);
   return found == map.end() ? std::move(otherwise) : found->second;
 }
 
-/// What `make` gives for each of `all`, in their order; as `Made` where that is said.
+/// The results of `make` for each of `all`, in their order; as `Made` if that is given.
 template <class Made = void, class Range, class Make>
 auto Mapped(const Range& all, Make make) {
   using Given = std::decay_t<decltype(std::invoke(make, *std::begin(all)))>;

@@ -39,7 +39,7 @@ using Result = tl::expected<T, Error>;
 inline tl::unexpected<Error> Fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
 inline tl::unexpected<Error> Fail(std::string message) { return Fail(Error{.message = std::move(message)}); }
 
-/// What a result that is no error holds.
+/// The value of a result that is no error.
 template <class T, class E>
 T ValueOf(tl::expected<T, E>&& result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);

@@ -2,6 +2,9 @@
 #include "harness/base/text.h"
 
 #include <algorithm>
+#include <cctype>
+
+#include "harness/base/spellings.h"
 
 namespace ulpscope {
 namespace {
@@ -37,7 +40,9 @@ std::string NearestName(std::string_view word, std::span<const std::string> cand
 }
 
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates) {
-  const std::string nearest = NearestName(word, candidates);
+  std::string nearest = OurSpelling(
+      word, [&](std::string_view ours) { return std::ranges::find(candidates, ours) != candidates.end(); });
+  if (nearest.empty()) nearest = NearestName(word, candidates);
   return nearest.empty() ? "" : "did you mean '" + nearest + "'?";
 }
 
@@ -64,6 +69,17 @@ std::string Join(const std::map<std::string, std::string>& versions) {
 
 std::string Counted(int64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string ShellQuote(std::string_view word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-,:=@+%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 std::vector<std::string> LinesOf(std::string_view text) {

@@ -28,7 +28,7 @@ std::optional<Number> WholeNumber(std::string_view text) {
 /// least 2).
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 
-/// "did you mean 'x'?" or "".
+/// "did you mean 'x'?" or "": what other languages call so, else the nearest name.
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
 std::string Join(std::span<const std::string> parts, std::string_view separator);
@@ -39,6 +39,10 @@ std::string Join(const std::map<std::string, std::string>& versions);
 /// "1 case", "2 cases".
 std::string Counted(int64_t count, std::string_view noun);
 
+/// The text before the first end of a line.
+inline std::string_view FirstLineOf(std::string_view text) { return text.substr(0, text.find('\n')); }
+/// One word of a POSIX shell command line.
+std::string ShellQuote(std::string_view word);
 /// The lines of a text, without their ends.
 std::vector<std::string> LinesOf(std::string_view text);
 

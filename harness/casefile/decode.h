@@ -15,7 +15,7 @@ namespace ulpscope {
 inline constexpr int64_t kMaxCaseElements = int64_t{1} << 28;
 inline constexpr int64_t kMaxCaseBytes = int64_t{1} << 30;
 
-/// What a case may allocate; the sum over its tensors and the buffers that its program asks for.
+/// The memory that a case may allocate: the sum over its tensors and the buffers that its program requests.
 class Budget {
  public:
   /// Adds `span` elements of `dtype`; an error at `mark` when the case goes over the budget (once).
@@ -36,6 +36,8 @@ struct NameTable {
     bool is_tensor = false;
     bool requires_grad = false;
     bool used = false;
+    std::string attribute =
+        {};  ///< the attribute that has this name for its value, where no table says what it takes
   };
   std::map<std::string, Entry, std::less<>> entries;
   bool has_backward = false;
@@ -55,8 +57,8 @@ Attr DecodeNumber(const Node& node, ErrorSink& errors);
 TensorSpec DecodeTensor(const Node& name, const Node& node, Budget& budget, ErrorSink& errors);
 std::vector<Step> DecodeSteps(const Node& list, NameTable& names, Budget& budget, ErrorSink& errors);
 
-/// `observed`: the values that contract and expect may speak of. `case_name` is told in errors, since
-/// defaults of a file stand far from the case.
+/// `observed`: the values that contract and expect may name. `case_name` stands in errors, since defaults of
+/// a file stand far from the case.
 struct DemandContext {
   const std::vector<std::string>& observed;
   const std::string& case_name;

@@ -63,7 +63,8 @@ void CheckUnused(const NameTable& names, ErrorSink& errors) {
   for (const auto& [name, entry] : names.entries) {
     if (entry.is_tensor && !entry.used) {
       errors.Add(entry.mark, "unused tensor '" + name + "'", "no step uses it and it is not observed",
-                 "a use, or no such tensor");
+                 "a use, or no such tensor",
+                 entry.attribute.empty() ? "" : entry.attribute + " has its name; operands stand in 'of'");
     }
   }
 }

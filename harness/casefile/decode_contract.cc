@@ -1,5 +1,6 @@
 // Contracts and expectations: what values may be, and which errors are demanded or known.
 #include <algorithm>
+#include <functional>
 
 #include "harness/base/find.h"
 #include "harness/base/pattern.h"
@@ -60,15 +61,16 @@ ValueDemand DecodeDemand(const Node& node) {
   ValueDemand demand;
   if (const Node* dtype = node.Find("dtype")) demand.dtype = dtype->text;
   for (const char* facet : {"prod", "acc", "mid", "out"}) {
-    if (const Node* words = node.Find(facet)) demand.facets[facet] = Words(*words);
+    if (const Node* words = node.Find(facet))
+      demand.facets[facet] = Mapped<DemandWord>(Words(*words), std::identity());
   }
   const Node* in = node.Find("in");
   if (in == nullptr) return demand;
   if (in->kind != Node::Kind::kMap) {
-    demand.facets["in"] = Words(*in);
+    demand.facets["in"] = Mapped<DemandWord>(Words(*in), std::identity());
   } else {
     for (size_t i = 0; i < in->entry_count(); ++i)
-      demand.facets["in." + in->key(i).text] = Words(in->value(i));
+      demand.facets["in." + in->key(i).text] = Mapped<DemandWord>(Words(in->value(i)), std::identity());
   }
   return demand;
 }

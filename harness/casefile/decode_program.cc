@@ -7,6 +7,7 @@
 #include "harness/casefile/number.h"
 #include "harness/words/aten.h"
 #include "harness/words/ops.h"
+#include "harness/words/program.h"
 
 namespace ulpscope {
 namespace {
@@ -62,10 +63,37 @@ const std::vector<Field>& FieldsOf(const std::string& op) {
 }
 
 bool IsStepKey(std::string_view key) {
-  return key == "op" || key == "of" || key == "as" || key == "out" || key == "steps" || key == "reference";
+  return key == "op" || key == "of" || key == "as" || key == "out" || key == "steps" || key == "reference" ||
+         key == "at";
 }
 
-void DecodeAttributes(const Node& node, Step& step, ErrorSink& errors) {
+/// Tensors in an attribute of an op whose attributes no table has: they are operands, which alone the harness follows.
+void CheckTensorsInAttribute(const Node& key, const Node& value, const Step& step, NameTable& names,
+                             ErrorSink& errors) {
+  const auto entry = [&](const Node& item) {
+    return item.kind == Node::Kind::kScalar && !item.quoted ? names.entries.find(item.text)
+                                                            : names.entries.end();
+  };
+  if (value.kind == Node::Kind::kScalar) {
+    // It may be a word of the op's own (reduce: mean) that a value is called by as well, so it is no error.
+    if (const auto found = entry(value); found != names.entries.end())
+      found->second.attribute = "'" + key.text + "' of " + step.op;
+    return;
+  }
+  if (value.kind != Node::Kind::kList || value.children.empty()) return;
+  std::vector<std::string> listed;
+  for (const Node& item : value.children) {
+    const auto found = entry(item);
+    if (found == names.entries.end()) return;
+    listed.push_back(item.text);
+  }
+  for (const std::string& name : listed) names.entries.find(name)->second.used = true;
+  errors.Add(value.mark, "tensors in the attribute '" + key.text + "' of " + step.op,
+             "[" + Join(listed, ", ") + "]", "them among the operands, of: [" + Join(listed, ", ") + "]",
+             "a list of tensors is made of neighbours in 'of'");
+}
+
+void DecodeAttributes(const Node& node, Step& step, NameTable& names, ErrorSink& errors) {
   static const Type anything;
   const auto& fields = FieldsOf(step.op);
   for (size_t i = 0; i < node.entry_count(); ++i) {
@@ -73,6 +101,7 @@ void DecodeAttributes(const Node& node, Step& step, ErrorSink& errors) {
     if (IsStepKey(key)) continue;
     const Field* field = FindIf(fields, [&](const Field& each) { return each.key == key; });
     step.attrs[key] = DecodeAttr(node.value(i), field == nullptr ? anything : *field->type, errors);
+    if (field == nullptr) CheckTensorsInAttribute(node.key(i), node.value(i), step, names, errors);
   }
   if (step.op == "autocast") {  // resolved here, so that no adapter has a default of its own
     step.attrs.try_emplace("device", Attr{.value = std::string("auto")});
@@ -82,7 +111,7 @@ void DecodeAttributes(const Node& node, Step& step, ErrorSink& errors) {
   }
 }
 
-/// Names in attributes, gradients, buffers that the program asks for.
+/// Names in attributes, gradients, buffers that the program requests.
 void CheckMeaning(const Node& node, const Step& step, NameTable& names, Budget& budget, ErrorSink& errors) {
   if (step.op == "backward") {
     names.has_backward = true;
@@ -125,6 +154,18 @@ void AddOtherResults(const Node& node, std::vector<Step>& steps, NameTable& name
   }
 }
 
+/// A detached tensor takes a gradient from here on if the step requests it, whether or not it did before.
+void NoteDetached(const Node& node, const Step& step, NameTable& names, ErrorSink& errors) {
+  if (step.of.empty()) return;
+  if (step.of[0].scalar) {
+    errors.Add(node.mark, step.op + " needs a tensor", "a number", "a name");
+    return;
+  }
+  const auto takes = ReadBool(step, "requires_grad", false);
+  const auto entry = names.entries.find(step.of[0].name);
+  if (takes && *takes && entry != names.entries.end()) entry->second.requires_grad = true;
+}
+
 Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& errors) {
   Step step{.op = node.Find("op")->text, .pos = errors.At(node.mark)};
   if (const Node* of = node.Find("of")) {
@@ -135,8 +176,14 @@ Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& e
     names.Use(out->mark, out->text, errors);
   }
   if (const Node* reference = node.Find("reference")) step.reference = reference->text;
-  DecodeAttributes(node, step, errors);
+  if (const Node* at = node.Find("at")) {
+    if (const Node* module = at->Find("module")) step.at.module = module->text;
+    if (const Node* file = at->Find("file")) step.at.file = file->text;
+    if (const Node* line = at->Find("line")) step.at.line = ParseInteger(line->text).value_or(0);
+  }
+  DecodeAttributes(node, step, names, errors);
   CheckMeaning(node, step, names, budget, errors);
+  if (step.op == "detach_") NoteDetached(node, step, names, errors);
   // The body comes before `as`, which scopes do not have: what a scope defines stays visible after it.
   if (const Node* body = node.Find("steps")) step.steps = DecodeSteps(*body, names, budget, errors);
   if (const std::string why = WhyOutOfReach(step.op); !why.empty())

@@ -87,7 +87,7 @@ std::vector<int64_t> DecodeLayout(const Node& node, const Shape& shape, ErrorSin
   return strides;
 }
 
-/// The fill as written: numbers stay text, to be rounded once into the dtype.
+/// The fill with its numbers as text, to be rounded once into the dtype.
 Attr FillAttr(const Node& node) {
   switch (node.kind) {
     case Node::Kind::kNull:

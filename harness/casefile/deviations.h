@@ -3,7 +3,7 @@
 //   - {case: seeds/x/y, backend: torch-eager, value: product, versions: "torch>=2.13,<2.14", found: WORDS,
 //      reason: WHY, link: URL, expires: 2027-01-31}     (on one line: a program edits this file line by line)
 //
-// As strict as case files. An empty file, or [], says that nothing deviates.
+// As strict as case files. An empty file, or [], states that nothing deviates.
 #pragma once
 
 #include <filesystem>

@@ -3,10 +3,7 @@
 
 #include <map>
 
-#include "harness/model/cross.h"
-#include "harness/model/probe.h"
 #include "harness/num/dtype.h"
-#include "harness/num/float_format.h"
 #include "harness/words/knobs.h"
 #include "harness/words/ops.h"
 
@@ -18,152 +15,6 @@ using Kind = Type::Kind;
 
 const Type& Anything() {
   static const Type type{.kind = Kind::kAny, .what = "a value"};
-  return type;
-}
-/// A map of named parameters.
-Type ParametersType(std::string_view what, std::vector<Field> fields) {
-  return {.kind = Kind::kMap, .what = what, .fields = std::move(fields)};
-}
-
-const Type& Values() {
-  // Lists in lists, as deep as tensors go; the decoder compares the nesting with the shape.
-  static Type list{.kind = Kind::kList,
-                   .what = "a list of numbers (flat, or nested as the shape)",
-                   .definition = "values",
-                   .min_items = 1};
-  static const Type element{
-      .kind = Kind::kEither, .what = "a number or a list of numbers", .scalar = &NumberType(), .list = &list};
-  list.item = &element;
-  return list;
-}
-
-const Type& FillMap() {
-  static const Type exponent{.kind = Kind::kInteger, .what = "an exponent of 2", .low = -1100, .high = 1100};
-  static const Type format{.kind = Kind::kWord, .what = "a floating format", .words = [] {
-                             std::vector<std::string> narrower;
-                             for (const FloatFormat* each : AllFormats()) {
-                               if (each != &Binary64()) narrower.emplace_back(each->name);
-                             }
-                             return narrower;
-                           }()};
-  static const Type normal = ParametersType("the parameters of normal",
-                                            {{"scale", &NumberType(), kOptional, "standard deviation (1)"},
-                                             {"mean", &NumberType(), kOptional, "mean (0)"}});
-  static const Type uniform =
-      ParametersType("the parameters of uniform", {{"low", &NumberType(), kOptional, "smallest (-1)"},
-                                                   {"high", &NumberType(), kOptional, "not reached (1)"}});
-  static const Type integers =
-      ParametersType("the parameters of integers", {{"low", &IntegerType(), kRequired, "smallest"},
-                                                    {"high", &IntegerType(), kRequired, "largest, reached"}});
-  static const Type positive =
-      ParametersType("the parameters of positive", {{"scale", &NumberType(), kOptional, "largest (1)"}});
-  static const Type wide = ParametersType("the parameters of wide_exponent",
-                                          {{"low", &exponent, kRequired, "smallest exponent of 2"},
-                                           {"high", &exponent, kRequired, "largest exponent of 2"}});
-  static const Type lattice =
-      ParametersType("the parameters of lattice",
-                     {{"mul", &IntegerType(), kRequired, "element i is ((i*mul + add) mod mod - sub) / div"},
-                      {"add", &IntegerType(), kRequired, "see mul"},
-                      {"mod", &IntegerType(), kRequired, "see mul"},
-                      {"sub", &IntegerType(), kOptional, "see mul (0)"},
-                      {"div", &IntegerType(), kOptional, "see mul (1)"}});
-  static const Type full =
-      ParametersType("the parameters of full", {{"value", &NumberType(), kRequired, "every element"}});
-  static const Type arange =
-      ParametersType("the parameters of arange", {{"start", &NumberType(), kOptional, "element 0 (0)"},
-                                                  {"step", &NumberType(), kOptional, "difference (1)"}});
-  static const Type ties = ParametersType(
-      "the parameters of ties", {{"format", &format, kRequired, "the narrower format whose ties they are"}});
-  static const Type family{.kind = Kind::kWord, .what = "a probe", .words = ProbeFamilies()};
-  static const Type role{.kind = Kind::kWord, .what = "a role", .words = {"a", "b", "addend"}};
-  static const Type length{.kind = Kind::kInteger, .what = "a length", .low = 1, .high = int64_t{1} << 28};
-  static const Type probe_parameters = ParametersType(
-      "the parameters of probe",
-      {{"name", &family, kRequired, "which dot products"},
-       {"role", &role, kOptional, "the operand whose values these are: a (without), b, or what is added"},
-       {"dim", &IntegerType(), kOptional, "dimension that a dot product lies along (-1; for role b -2)"},
-       {"k", &length, kOptional, "for role addend: terms of the sums"}});
-  static const Type probe{
-      .kind = Kind::kEither, .what = "a probe", .scalar = &family, .map = &probe_parameters};
-  static const Type crossing{.kind = Kind::kWord, .what = "a crossed probe", .words = CrossNames()};
-  static const Type side{.kind = Kind::kWord, .what = "a role", .words = {"a", "b", "sum"}};
-  static const Type line{.kind = Kind::kInteger, .what = "a line", .low = 0, .high = int64_t{1} << 28};
-  static const Type cross = ParametersType(
-      "the parameters of cross",
-      {{"name", &crossing, kRequired, "which dot products"},
-       {"role", &side, kOptional, "the operand whose values these are: a (without) or b; sum: of no product"},
-       {"dim", &IntegerType(), kOptional, "dimension that a dot product lies along (-1; for role b -2)"},
-       {"from", &line, kOptional, "the first line (0)"}});
-  static const Type record = ParametersType(
-      "the parameters of record", {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
-                                   {"tensor", &NameType(), kRequired, "a tensor of it"}});
-  static const Type tensor_file{
-      .kind = Kind::kText, .what = "a file of tensors", .pattern = &TensorFilePattern()};
-  static const Type digest{.kind = Kind::kText, .what = "a digest", .pattern = &DigestPattern()};
-  static const Type file = ParametersType(
-      "the parameters of file", {{"path", &tensor_file, kRequired, "a safetensors file beside the case file"},
-                                 {"tensor", &NameType(), kRequired, "a tensor of it"},
-                                 {"sha256", &digest, kRequired, "of the tensor's bytes"}});
-  static const Type type{
-      .kind = Kind::kMap,
-      .what = "a fill with parameters",
-      .fields =
-          {{"normal", &normal, kOptional, "normal deviates"},
-           {"uniform", &uniform, kOptional, "uniform in [low, high)"},
-           {"integers", &integers, kOptional, "integers from low to high"},
-           {"positive", &positive, kOptional, "uniform in (0, scale]"},
-           {"wide_exponent", &wide, kOptional, "random significands, exponents uniform from low to high"},
-           {"lattice", &lattice, kOptional, "an integer formula: float32 dot products exact in any order"},
-           {"values", &Values(), kOptional, "the elements themselves, row-major"},
-           {"full", &full, kOptional, "one value everywhere"},
-           {"arange", &arange, kOptional, "start, start + step, ..."},
-           {"ties", &ties, kOptional, "half-way between two values of a narrower format"},
-           {"probe", &probe, kOptional, "dot products that tell how they were computed"},
-           {"cross", &cross, kOptional, "the same for every row of the one and column of the other operand"},
-           {"record", &record, kOptional, "inputs of recorded hardware, row by row"},
-           {"file", &file, kOptional, "a tensor beside the case file"}},
-      .exactly_keys = 1};
-  return type;
-}
-
-const Type& Fill() {
-  static const Type word{
-      .kind = Kind::kWord,
-      .what = "a fill",
-      .words = {"normal", "uniform", "positive", "zeros", "ones", "arange", "subnormals", "ties"}};
-  static const Type type{
-      .kind = Kind::kEither, .what = "a fill", .definition = "fill", .scalar = &word, .map = &FillMap()};
-  return type;
-}
-
-const Type& Layout() {
-  static const Type word{.kind = Kind::kWord, .what = "a layout", .words = {"non_contiguous"}};
-  static const Type stride{
-      .kind = Kind::kInteger, .what = "a stride in elements", .low = 1, .high = int64_t{1} << 28};
-  static const Type strides{
-      .kind = Kind::kList, .what = "a list of strides", .item = &stride, .max_items = 16};
-  static const Type dims{
-      .kind = Kind::kList, .what = "two dimensions", .item = &IntegerType(), .min_items = 2, .max_items = 2};
-  static const Type map{
-      .kind = Kind::kMap,
-      .what = "a layout",
-      .fields = {{"strides", &strides, kOptional, "in elements, one per dimension"},
-                 {"transpose", &dims, kOptional, "stored with these two dimensions exchanged"}},
-      .exactly_keys = 1};
-  static const Type type{.kind = Kind::kEither, .what = "a layout", .scalar = &word, .map = &map};
-  return type;
-}
-
-const Type& Tensor() {
-  static const Type type{
-      .kind = Kind::kMap,
-      .what = "a tensor",
-      .definition = "tensor",
-      .fields = {{"dtype", &DTypeType(), kRequired, "element type"},
-                 {"shape", &ShapeType(), kRequired, "extents; [] is a 0-dim tensor"},
-                 {"layout", &Layout(), kOptional, "how it lies in memory; contiguous without"},
-                 {"requires_grad", &BooleanType(), kOptional, "a leaf whose gradient is computed"},
-                 {"fill", &Fill(), kRequired, "what its elements are"}}};
   return type;
 }
 
@@ -207,7 +58,7 @@ const Type& ValueName() {
                          .pattern = &NamePattern()};
   return type;
 }
-const Type& SetDataTo() {
+const Type& SetDataToAttr() {
   static const Type type{.kind = Kind::kMap,
                          .what = "what set_data sets, {cast: DTYPE} or {value: NAME}",
                          .fields = {{"cast", &DTypeType(), kOptional, "w.data = w.data.to(dtype)"},
@@ -248,7 +99,7 @@ const Type& AttributeType(const OpAttribute& attribute) {
     case AttrKind::kValueName:
       return ValueName();
     case AttrKind::kSetDataTo:
-      return SetDataTo();
+      return SetDataToAttr();
     case AttrKind::kWord:
       break;
   }
@@ -260,6 +111,17 @@ const Type& AttributeType(const OpAttribute& attribute) {
       .first->second;
 }
 
+const Type& OriginType() {
+  static const Type line{.kind = Kind::kInteger, .what = "a line number", .low = 1, .high = 10'000'000};
+  static const Type type{.kind = Kind::kMap,
+                         .what = "where a step comes from",
+                         .definition = "origin",
+                         .fields = {{"module", &TextType(), kOptional, "the path of an nn.Module"},
+                                    {"file", &TextType(), kOptional, "the name of a source file"},
+                                    {"line", &line, kOptional, "a line of it, from 1"}}};
+  return type;
+}
+
 std::vector<Type::Variant> StepVariants() {
   std::vector<Type::Variant> variants;
   static std::vector<Type> operand_lists;
@@ -268,6 +130,7 @@ std::vector<Type::Variant> StepVariants() {
   static const Type reference{.kind = Kind::kWord, .what = "none", .words = {"none"}};
   const Field as{"as", &NameType(), kOptional, "the name of the result"};
   const Field each{"as", &ResultNames(), kOptional, "the name of the (first) result, or a list: of each"};
+  const Field at{"at", &OriginType(), kOptional, "where the step comes from, in a captured program"};
   const Field out{"out", &NameType(), kOptional, "PyTorch's out=: the buffer that takes the result"};
   for (const OpRow& op : Ops()) {
     Type::Variant variant{.word = op.name};
@@ -284,6 +147,7 @@ std::vector<Type::Variant> StepVariants() {
       variant.fields.push_back({"steps", &StepsType(), kRequired, "what runs inside the scope"});
     if (op.GivesValue()) variant.fields.push_back(op.GivesSeveral() ? each : as);
     if (op.out == OpRow::Out::kOut) variant.fields.push_back(out);
+    variant.fields.push_back(at);
     for (const OpAttribute& attribute : op.attributes) {
       variant.fields.push_back({attribute.key, &AttributeType(attribute),
                                 attribute.required ? kRequired : kOptional, attribute.about});
@@ -297,6 +161,7 @@ std::vector<Type::Variant> StepVariants() {
                     {"of", &open_operands, kOptional, "positional arguments"},
                     each,
                     out,
+                    at,
                     {"reference", &reference, kOptional, "none: compared across backends only"}},
          .rest = &Anything()});
   }
@@ -359,12 +224,6 @@ const Type& StepType() {
   }();
   static_cast<void>(filled);
   return StepFields();
-}
-
-const Type& TensorsType() {
-  static const Type type{
-      .kind = Kind::kMap, .what = "a map of tensors", .rest = &Tensor(), .rest_key = &NamePattern()};
-  return type;
 }
 
 const Type& TagsType() {
@@ -437,7 +296,7 @@ const Type& CaseType() {
       .definition = "case",
       .fields = {
           {"name", &name, kRequired, "id = path + name"},
-          {"about", &TextType(), kOptional, "what the case asks, in a sentence"},
+          {"about", &TextType(), kOptional, "the question of the case, in a sentence"},
           {"source", &TextType(), kOptional, "where the question comes from"},
           {"tags", &TagsType(), kOptional, "tiers smoke, ci, nightly and free words"},
           {"sweep", &SweepType(), kOptional,
@@ -445,7 +304,7 @@ const Type& CaseType() {
           {"tensors", &TensorsType(), kOptional, "inputs by name"},
           {"program", &StepsType(), kRequired, "steps in order"},
           {"observe", &observe, kRequired, "values, NAME.grad, NAME.grad_metadata_dtype, trace, peak_bytes"},
-          {"knobs", &KnobsType(), kOptional, "settings asked of the backend"},
+          {"knobs", &KnobsType(), kOptional, "settings requested of the backend"},
           {"requires", &RequiresType(), kOptional, "skipped where absent"},
           {"contract", &ContractType(), kOptional, "what is demanded, and on whose authority"},
           {"expect", &ExpectType(), kOptional, "what is known today, per backend; a change is news"}}};
@@ -457,7 +316,7 @@ namespace {
 Type MakeFileType(const Type& cases) {
   return {.kind = Kind::kMap,
           .what = "a case file",
-          .fields = {{"about", &TextType(), kOptional, "what the file asks; default for its cases"},
+          .fields = {{"about", &TextType(), kOptional, "the question of the file; default for its cases"},
                      {"source", &TextType(), kOptional, "default for its cases"},
                      {"tags", &TagsType(), kOptional, "default for its cases"},
                      {"knobs", &KnobsType(), kOptional, "defaults for its cases, knob by knob"},

@@ -1,8 +1,8 @@
 // THE field table: which keys a case file has, what may stand at each, and what each is for.
 //
 // One table, three readers: the structure check of the loader (structure.h), the JSON Schema (schema.h) and
-// the suggestions in error messages. A Type says what may stand at a place; the decoders (decode_*.cc) run
-// only on trees that passed it, and add what no table can say: names that are defined, counts that agree,
+// the suggestions in error messages. A Type defines what may stand at a place; the decoders (decode_*.cc) run
+// only on trees that passed it, and add what no table can express: names that are defined, counts that agree,
 // budgets.
 #pragma once
 
@@ -27,7 +27,7 @@ struct Field {
   std::string_view about = {};
 };
 
-/// What may stand at one place. Which members mean something depends on kind.
+/// The type of one place of a case file. The kind decides which members have a meaning.
 struct Type {
   enum class Kind {
     kText,      ///< a scalar that `pattern` accepts (null pattern: any scalar)

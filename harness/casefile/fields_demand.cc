@@ -85,7 +85,8 @@ const Type& ContractType() {
           {"accept", &accept, kOptional, "any, or what each value may be; not needed beside the next two"},
           {"equal", &values, kOptional, "values that have the same bits on each backend"},
           {"same_class", &values, kOptional, "values that are of one class on each backend"},
-          {"prove", &BooleanType(), kOptional, "the harness adds inputs of its own that tell (false)"}}};
+          {"prove", &BooleanType(), kOptional,
+           "the harness adds inputs that distinguish the models (false)"}}};
   return type;
 }
 

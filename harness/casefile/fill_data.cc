@@ -46,7 +46,7 @@ tl::unexpected<Error> NoSuch(const std::string& what, const std::string& name,
   return Fail(Problem("no such " + what, "'" + name + "'", Join(known, ", "), DidYouMean(name, known)));
 }
 
-/// What stands under `fill` in the tensor's fill; null where it is another one.
+/// Parameters under `fill` in the tensor's fill; null if it is another fill.
 const Attr* ParametersOf(const TensorSpec& spec, const std::string& fill) {
   const auto* map = spec.fill.If<Attr::Map>();
   return map == nullptr ? nullptr : Lookup(*map, fill);

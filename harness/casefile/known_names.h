@@ -1,4 +1,4 @@
-// What a case file may name besides the words of its language.
+// Names that a case file may use besides the words of its language.
 #pragma once
 
 #include <string>

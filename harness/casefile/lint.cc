@@ -152,11 +152,11 @@ class Linter {
            "a value that is itself no matrix product of two tensors of 8 or more significant bits, nor a sum "
            "of one, nor an op that has "
            "inputs of its own",
-           "inputs of the case's own that tell, or a demand on such a value");
+           "inputs of the case's own that distinguish the models, or a demand on such a value");
     }
   }
 
-  /// The dtype that a product of tensors is stored in, where nothing asks for another.
+  /// The dtype that a product of tensors is stored in, if no other is requested.
   std::optional<DType> StoreOf(const std::string& value, const ValueDemand& demand) const {
     if (demand.dtype) return ParseDType(*demand.dtype);
     for (const Step& step : case_.program) {
@@ -179,9 +179,8 @@ class Linter {
   /// Random sums hide what they were accumulated in once they are stored in 16 bits: the wide accumulators
   /// coincide.
   template <class Report>
-  void CheckNarrowStore(const std::string& name, const ValueDemand& demand,
-                        const std::vector<std::string>& acc, const ValueFacts& facts,
-                        const Report& warn) const {
+  void CheckNarrowStore(const std::string& name, const ValueDemand& demand, const DemandWords& acc,
+                        const ValueFacts& facts, const Report& warn) const {
     const auto store = StoreOf(name, demand);
     const FloatFormat* format = store ? FormatOf(*store) : nullptr;
     if (format == nullptr || format->precision > Binary16().precision || facts.longest_sum < 2) return;
@@ -191,8 +190,8 @@ class Linter {
     const auto names = [&](std::string_view word) { return Contains(acc, word); };
     if (!random || names("at_least_float32") || (names("float32") && names("float64"))) return;
     if (!names("float32") && !names("float64") && !names("float32_class")) return;
-    warn("random data cannot tell wide accumulators apart behind a 16-bit store",
-         std::string(Name(*store)) + " results, acc: " + Join(acc, ", "),
+    warn("random data do not distinguish wide accumulators behind a 16-bit store",
+         std::string(Name(*store)) + " results, acc: " + Join(TextsOf(acc), ", "),
          "at_least_float32, or operands with fill: {probe: swamp}, {probe: mode} and {probe: wide}");
   }
 
@@ -207,7 +206,7 @@ class Linter {
     };
     const auto acc = demand.facets.find("acc");
     if (acc != demand.facets.end() && facts.longest_sum == 1) {
-      warn("a sum of one term cannot tell accumulators apart", "K = 1",
+      warn("a sum of one term does not distinguish accumulators", "K = 1",
            "sums of 8 terms or more, or no demand on acc");
     }
     const bool precise =
@@ -224,7 +223,7 @@ class Linter {
   }
 
   template <class Report>
-  static void CheckWidth(const BitRange& bits, const std::vector<std::string>* acc, const Report& warn) {
+  static void CheckWidth(const BitRange& bits, const DemandWords* acc, const Report& warn) {
     const std::string found = "exact results of at most " + std::to_string(bits.width()) + " bits";
     if (bits.width() <= Bfloat16().precision) {
       warn("the data are too poor: every precision gives the same bits", found,
@@ -234,7 +233,7 @@ class Linter {
     if (acc == nullptr || bits.width() > Binary32().precision) return;
     const auto names = [&](std::string_view word) { return Contains(*acc, word); };
     if (names("float32") != names("float64"))
-      warn("the data cannot tell float32 from float64 accumulation", found,
+      warn("the data do not distinguish float32 from float64 accumulation", found,
            "more than 24 bits, or both words");
   }
 
@@ -247,9 +246,9 @@ class Linter {
       for (const TensorSpec& tensor : case_.tensors) {
         if (!facts.tensors.contains(tensor.name) || (!operand.empty() && operand != tensor.name)) continue;
         const FloatFormat* format = FormatOf(tensor.dtype);
-        const bool fits = std::ranges::any_of(words, [&](const std::string& word) {
-          const auto spec = ParseIn(word);
-          return format != nullptr && spec && spec->format != nullptr && Holds(*spec->format, *format);
+        const bool fits = std::ranges::any_of(words, [&](const DemandWord& word) {
+          return format != nullptr && word.in && word.in->format != nullptr &&
+                 Holds(*word.in->format, *format);
         });
         const bool stays = Contains(words, "as_is");
         if (fits && !stays) {

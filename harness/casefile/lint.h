@@ -1,10 +1,10 @@
-// Lint: cases that load, but cannot answer what they ask.
+// Lint: cases that load, but cannot decide what they are meant to decide.
 //
 // A case whose data are too poor passes whatever the backend computes in: sums of small integers are exact in
-// bfloat16 and in float64 alike, a sum of one term says nothing of the accumulator. Lint follows how wide the
-// exact values of a program can be (from the highest to the lowest bit in use, over the elements that the
-// generator gives) and compares that with the words that contract and expect name. What it cannot follow it
-// leaves alone: no warning is no proof.
+// bfloat16 and in float64 alike, and a sum of one term does not test the accumulator. Lint follows how wide
+// the exact values of a program can be (from the highest to the lowest bit in use, over the elements that the
+// generator gives) and compares that with the words that contract and expect name. Parts that it cannot
+// follow get no warning: the absence of a warning is no proof.
 #pragma once
 
 #include <vector>

@@ -31,8 +31,7 @@ void LoadRoot(const Node& root, const std::string& id_prefix, const Vocabulary& 
               std::vector<Case>& cases) {
   CheckStructure(root, FileHeadType(), "the case file", errors);
   if (errors.reported() > 0) {
-    // The cases are looked at all the same: one run of the loader should tell all that is wrong with their
-    // shape.
+    // The cases are checked all the same: one run of the loader should report all faults of their shape.
     const Node* list = root.Find("cases");
     if (list == nullptr || list->kind != Node::Kind::kList) return;
   }
@@ -103,8 +102,7 @@ bool IsWithin(std::string_view id, std::string_view wanted) {
          id[wanted.size()] == '[';
 }
 
-/// What one argument stands for: files, the ids wanted of them ("" = all), and the folder that ids count
-/// from.
+/// The meaning of one argument: files, the ids wanted of them ("" = all), and the folder that ids count from.
 struct Selection {
   std::vector<fs::path> files;
   std::string ids = {};

@@ -1,8 +1,9 @@
 // Loading cases: from paths and ids to fully resolved cases, or to errors that say where and what to write instead.
 //
-// The way of a file: bytes -> tree (yaml_tree.h: what YAML may contain) -> sweeps expanded (sweep.h) -> structure check
-// (structure.h, by the field table in fields.h) -> decode (decode.h: names, counts, budgets) -> Case. Nothing of the size that
-// a case asks for is allocated on the way. A file with any error gives no case at all.
+// The way of a file: bytes -> tree (yaml_tree.h: what YAML may contain) -> sweeps expanded (sweep.h) ->
+// structure check (structure.h, by the field table in fields.h) -> decode (decode.h: names, counts, budgets)
+// -> Case. Loading allocates nothing of the size that a case requests. A file with any error gives no case at
+// all.
 //
 // The language in one place:
 //   file:   about, source, tags, knobs, requires, contract, expect (defaults of the cases: knobs, requires and expect key by
@@ -39,8 +40,8 @@ LoadResult LoadCaseText(std::string_view text, const std::string& shown_as, cons
 
 /// Each of `paths_or_ids` is a folder, a file, an id or an id prefix that ends at a slash or at a sweep;
 /// relative paths count from the working directory, then from `root`. Nothing given means all of `root`.
-/// Order: as given, files sorted by path, cases as written; a case named twice comes once. Broken files add
-/// errors; the cases of the others are kept.
+/// Order: as given, files sorted by path, cases in their order in the file; a case named twice comes once.
+/// Broken files add errors; the cases of the others are kept.
 LoadResult LoadCases(std::span<const std::string> paths_or_ids, const std::filesystem::path& root,
                      const Vocabulary& vocabulary);
 

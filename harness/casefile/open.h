@@ -6,19 +6,31 @@
 // computes is seen by the values that both observe (harness/judge/local.h).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "harness/model/case.h"
+#include "harness/num/tensor_data.h"
 
 namespace ulpscope {
 
-/// `c` with every intermediate observed, without contract and expectations. None where the program is a single step, or
-/// writes into what exists already (out=, in-place ops, set_data): what stands under a name at the end is then not what a step
-/// gave. Of a program that differentiates the steps on the way forward are observed; its gradients are no values of steps. An op of the dispatcher that no word is for gives a value like any other: it has no reference, and the
-/// steps behind it are judged from what it gave.
+/// `c` with every intermediate observed, without contract and expectations. None if the program is a single
+/// step, or writes into existing tensors (out=, in-place ops): the value under a name at the end is then not
+/// a step's result. The data of a tensor of the case may be replaced (set_data, module_to): WithDataSet makes
+/// each version of it an operand. If the program differentiates, the steps of its forward pass are observed;
+/// its gradients are no values of steps. An op of the dispatcher that has no word gives a value like any
+/// other: it has no reference, and the steps behind it are judged from its observed result.
 std::optional<Case> Opened(const Case& c);
+/// An opened program as its steps are judged: what set_data and module_to leave in a tensor is an operand of its own, and the steps
+/// that replace it are gone. `inputs` holds the data of every version.
+struct SettledProgram {
+  Case program;
+  std::map<std::string, TensorData> inputs;
+};
+SettledProgram WithDataSet(const Case& opened, std::map<std::string, TensorData> inputs);
+
 /// Whether Opened gives one.
 bool CanBeOpened(const Case& c);
 
@@ -31,11 +43,12 @@ bool Differentiates(const Case& c);
 /// True for what Opened gave.
 bool IsOpened(const Case& c);
 
-/// The values of `c` that its contract or an expectation speaks of. They are judged as one joint model of the whole
-/// program; all others step by step, where the opened program computes the same bits.
+/// The values of `c` that its contract or an expectation names. They are judged as one joint model of the
+/// whole program; all others step by step, where the opened program computes the same bits.
 std::set<std::string> DemandedValues(const Case& c);
 
-/// True where its contract or an expectation speaks of more than dtypes: of accumulators, operands, roundings.
+/// True if its contract or an expectation has words for more than dtypes: for accumulators, operands,
+/// roundings.
 bool SpeaksOfFacets(const Case& c);
 
 }  // namespace ulpscope

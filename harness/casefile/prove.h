@@ -1,13 +1,15 @@
-// Companions: the inputs that the harness adds where a contract says `prove: true`.
+// Auxiliary inputs: the cases that the harness adds if a contract has `prove: true`.
 //
-// A case's own data is what its author wants looked at; whether it decides a contract is luck, and for long sums behind a
-// 16-bit store random data decides nothing. Its companions are the same program on tensors of the same shapes, dtypes and
-// layouts, with the operands of its matrix products refilled by crossed probes (harness/model/cross.h) that read what is
-// demanded. They are cases like any other: run, journalled and classified each on its own, under the case's id, a tilde and
-// the probe's name. What they prove is joined in harness/judge/combine.h; they are no rows of a report.
+// A case's own data is what its author wants looked at; whether it decides a contract is luck, and for long
+// sums with a 16-bit output random data decides nothing. Its companions are the same program on tensors of
+// the same shapes, dtypes and layouts, with the operands of its matrix products refilled by crossed probes
+// (harness/model/cross.h) that read what is demanded. They are cases like any other: run, journalled and
+// classified each on its own, under the case's id, a tilde and the probe's name. harness/judge/combine.h
+// joins the evidence from them; they are no rows of a report.
 //
-// Sums and means along one dimension are products by one. A product or sum of anything but tensors of the case (or views and
-// casts of such), and all other operations, have no probe: their case gets no companion, and lint says so.
+// Sums and means along one dimension are products by one. A product or sum of anything but tensors of the
+// case (or views and casts of such), and all other operations, have no probe: their case gets no companion,
+// and lint reports it.
 #pragma once
 
 #include <set>
@@ -28,8 +30,9 @@ struct Companion {
 /// None without `prove`. The same for the same case, in the order in which they are run.
 std::vector<Companion> CompanionsOf(const Case& test_case);
 
-/// The values of the contract that are such products and sums themselves, whether or not it says `prove`: companions
-/// decide them. What is computed from them has companions too, but further steps blur what they tell.
+/// The values of the contract that are such products and sums themselves, whether or not it has `prove`:
+/// companions decide them. Values computed from them have companions too, but further steps blur the
+/// evidence.
 std::set<std::string> Provable(const Case& test_case);
 
 /// `cases`, each followed by its companions; kOpened: and by its opened program (harness/casefile/open.h).

@@ -62,7 +62,7 @@ std::string OneLine(const Json& json) {
   return "{" + text + "}";
 }
 
-/// What fits a line stands in one.
+/// A value that fits in one line is printed in one.
 std::string Print(const Json& json, size_t indent, size_t taken) {
   constexpr size_t kWidth = 110;
   std::string line = OneLine(json);

@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
 #include "harness/base/find.h"
+#include "harness/base/spellings.h"
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
+#include "harness/num/dtype.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -24,6 +26,25 @@ std::string OneOf(const std::vector<std::string>& words) {
   if (words.size() == 1) return "'" + words[0] + "'";
   const std::string shown = Join(std::span(words).first(std::min(kShown, words.size())), ", ");
   return "one of " + shown + (words.size() > kShown ? ", ..." : "");
+}
+
+/// A suggestion for a word that does not match: for a facet, a dtype or facet word of similar spelling.
+std::string SuggestFor(const Pattern& pattern, std::string_view word) {
+  // Words for operands and outputs name the rounding too; a bare format elsewhere means rounding to nearest
+  // even.
+  for (const std::string_view rounding : {"", "_rne"}) {
+    const std::string ours = OurSpelling(word, [&](std::string_view each) {
+      return pattern.matches(std::string(each) + std::string(rounding));
+    });
+    if (!ours.empty()) return fmt::format("did you mean '{}{}'?", ours, rounding);
+  }
+  const bool of_facet =
+      std::ranges::any_of(Facets(), [&](const FacetRow& row) { return row.knows == pattern.matches; });
+  if (!of_facet) return "";
+  std::vector<std::string> known{"none", "exact", "as_is", "tf32", "at_least_float32"};
+  for (const DType dtype : AllDTypes()) known.emplace_back(Name(dtype));
+  std::erase_if(known, [&](const std::string& each) { return !pattern.matches(each); });
+  return Suggest(word, known);
 }
 
 class Checker {
@@ -78,7 +99,8 @@ class Checker {
     if (!Is(node, Node::Kind::kScalar, type, name)) return;
     if (type.kind == kText) {
       if (type.pattern != nullptr && !type.pattern->matches(node.text)) {
-        errors_.Add(node.mark, "wrong value for " + name, node.Describe(), std::string(type.pattern->what));
+        errors_.Add(node.mark, "wrong value for " + name, node.Describe(), std::string(type.pattern->what),
+                    SuggestFor(*type.pattern, node.text));
       }
     } else if (type.kind == kWord) {
       if (!Contains(type.words, node.text)) {
@@ -224,22 +246,6 @@ class Checker {
 }  // namespace
 
 std::string Suggest(std::string_view word, std::span<const std::string> candidates) {
-  // What other languages call it, and no edit makes of it.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kElsewhere{{{"axis", "dim"},
-                                                                                      {"axes", "dim"},
-                                                                                      {"keepdims", "keepdim"},
-                                                                                      {"bf16", "bfloat16"},
-                                                                                      {"fp16", "float16"},
-                                                                                      {"f16", "float16"},
-                                                                                      {"half", "float16"},
-                                                                                      {"fp32", "float32"},
-                                                                                      {"f32", "float32"},
-                                                                                      {"float", "float32"},
-                                                                                      {"double", "float64"},
-                                                                                      {"randn", "normal"}}};
-  for (const auto& [theirs, ours] : kElsewhere) {
-    if (word == theirs && Contains(candidates, ours)) return fmt::format("did you mean '{}'?", ours);
-  }
   return word.size() > 100 ? "" : DidYouMean(word, candidates);
 }
 

@@ -10,8 +10,8 @@
 
 namespace ulpscope {
 
-/// Collects errors with their places in one file. It stops at a limit: nobody reads a thousand errors of one
-/// broken file.
+/// Collects errors with their places in one file. It stops at a limit, since a thousand errors of one broken
+/// file help no reader.
 class ErrorSink {
  public:
   explicit ErrorSink(std::string file) : file_(std::move(file)) {}
@@ -23,8 +23,9 @@ class ErrorSink {
 
   /// True when further errors would be dropped: a reason not to work on their hints.
   bool full() const { return errors_.size() >= kMaxErrors; }
-  /// How often Add was called, errors that were told already (by another combination of a sweep) and those past
-  /// the limit included. Whether a part of a file is sound is decided by this number, never by the list.
+  /// How often Add was called, including errors that were reported already (by another combination of a
+  /// sweep) and those past the limit. Whether a part of a file is sound is decided by this number, never by
+  /// the list.
   size_t reported() const { return reported_; }
   const std::string& file() const { return file_; }
   SourcePos At(const Mark& mark) const { return {.file = file_, .line = mark.line, .column = mark.column}; }

@@ -45,7 +45,7 @@ std::optional<BitRange> BitsOfTensor(const TensorSpec& spec) {
                                           map->contains("cross") || map->contains("record"));
   const int64_t count = ElementCount(spec.shape);
   if (literal && count > kLiteralSample) return std::nullopt;
-  // Element i depends on i alone, so a part says what the whole begins with.
+  // Element i depends on i alone, so a part has the first elements of the whole.
   if (!literal) sample.shape = {std::min(count, kSample)};
   const auto data = GenerateTensor(sample, 0);
   if (!data) return std::nullopt;
@@ -109,7 +109,7 @@ class Follower {
       FollowAll(step.steps);
       if (step.as.empty() && step.out.empty()) continue;
       ValueFacts result = Follow(step);
-      // What was in the buffer is gone; what reads it later reads the result.
+      // The step overwrites its buffer: later readers of the buffer read the result.
       if (!step.out.empty()) facts_[step.out] = result;
       if (!step.as.empty()) facts_[step.as] = std::move(result);
     }

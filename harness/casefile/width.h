@@ -10,7 +10,7 @@
 
 namespace ulpscope {
 
-/// Every element, and every exact partial result on the way to it, is a multiple of 2^low below 2^high in
+/// Every element, and every exact partial result that it is made of, is a multiple of 2^low below 2^high in
 /// magnitude.
 struct BitRange {
   int low = 0;
@@ -18,7 +18,7 @@ struct BitRange {
   int width() const { return high - low; }
 };
 
-/// What is known of one name of a program; absent members are not known.
+/// The known properties of one name of a program; absent members are not known.
 struct ValueFacts {
   std::optional<BitRange> bits = {};
   std::optional<Shape> shape = {};

@@ -46,7 +46,7 @@ std::string HexByte(unsigned char byte) {
   return {'0', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
 }
 
-/// What the bytes alone can be refused for.
+/// The error that the bytes alone show, if any.
 std::optional<Error> CheckBytes(std::string_view text, const std::string& file) {
   SourcePos pos{.file = file, .line = 1, .column = 1};
   const auto refuse = [&](std::string message, std::string found, std::string expected, std::string hint) {
@@ -123,7 +123,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   bool empty() const { return root_.kind == Node::Kind::kNull; }
   Node Take() { return std::move(root_); }
-  /// Where the innermost list or map that is still open begins, if it is one in brackets; else null.
+  /// The start of the innermost list or map that is still open, if it is one in brackets; else null.
   const Mark* open_bracket() const {
     return open_.empty() || !in_brackets_.back() ? nullptr : &open_.back().mark;
   }
@@ -305,8 +305,7 @@ Result<Node> ParseYaml(std::string_view text, const std::string& file) {
   try {
     YAML::Parser parser(stream);
     // Never loop here: for some inputs (a file that holds one comma) the parser reports empty documents
-    // without end. The second call only asks whether there is more, and the builder refuses what it would
-    // bring.
+    // without end. The second call only checks whether there is more, and the builder refuses it.
     if (parser.HandleNextDocument(builder) && !builder.empty()) parser.HandleNextDocument(builder);
   } catch (const Refused& refused) {
     return Fail(refused.error);
@@ -343,7 +342,7 @@ Result<std::string> ReadSmallFile(const std::filesystem::path& path, const std::
   if (!std::filesystem::exists(path, code)) return refuse("file does not exist", "", "");
   if (!std::filesystem::is_regular_file(path, code)) return refuse("not a regular file", "", "a YAML file");
   std::ifstream stream(path, std::ios::binary);
-  // One byte above the limit is enough to know, whatever the file system says of the size.
+  // One byte above the limit is enough to know, whatever size the file system reports.
   std::string text(kMaxFileBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad() || (stream.fail() && !stream.eof())) return refuse("cannot read the file", "", "");

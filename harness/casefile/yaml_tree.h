@@ -2,8 +2,8 @@
 //
 // yaml-cpp's document API forgives too much for a file that decides verdicts: it accepts duplicate keys (and
 // reads the first), cyclic aliases and invalid UTF-8, and converts text to numbers by the locale. So only its
-// event stream is used. What is kept is text and places; nothing is a number, a boolean or a name until the
-// field table says what belongs there.
+// event stream is used. The tree holds text and places; nothing is a number, a boolean or a name until the
+// field table decides what belongs there.
 //
 // Refused here: files above 1 MiB, invalid UTF-8, tabs and other control characters, lines above 64 KiB,
 // nesting deeper than 32, more than 250,000 entries, anchors, aliases, merge keys, tags, a second document,

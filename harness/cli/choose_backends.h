@@ -17,8 +17,8 @@ struct BackendChoice {
 
 struct ChosenBackends {
   std::vector<BackendSpec> backends;
-  /// Of the defaults and the announced, those that are not there -> why, and the line that installs them; empty
-  /// where backends were named.
+  /// Default and announced backends that are not there -> why, and the line that installs them; empty if
+  /// backends were named.
   std::map<std::string, std::string> not_installed = {};
 };
 

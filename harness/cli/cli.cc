@@ -2,20 +2,24 @@
 #include "harness/cli/cli.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "harness/base/build_info.h"
 #include "harness/base/find.h"
+#include "harness/base/machine_limits.h"
 #include "harness/base/text.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
+#include "harness/workspace/recorded_run.h"
 
 namespace ulpscope {
 namespace {
@@ -25,8 +29,8 @@ constexpr const char* kAbout =
     "part?";
 constexpr const char* kFooter =
     "Exit codes: 0 conforms, 1 does not, 2 interrupted, 3 a bug in ulpscope, 4 usage or invalid case, 5 "
-    "nothing selected,\n"
-    "6 incomplete (crash, timeout, missing).";
+    "nothing selected\n"
+    "or nothing checked, 6 incomplete (crash, timeout, missing).";
 
 /// Every flag of `app` and every name of a command, for suggestions.
 std::vector<std::string> CommandWords(const CLI::App& app) {
@@ -44,6 +48,24 @@ std::vector<std::string> CommandWords(const CLI::App& app) {
 const CLI::App& Innermost(const CLI::App& app) {
   const auto used = app.get_subcommands();
   return used.empty() ? app : Innermost(*used.back());
+}
+
+/// One line per missing required argument, with its description; for a result's id also the run's ids.
+std::vector<std::string> MissingArguments(const CLI::App& command, const std::string& otherwise) {
+  std::vector<std::string> lines;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    const std::string& about = option->get_description();
+    lines.push_back(fmt::format("ulpscope: {}: {} is required{}", command.get_name(), option->get_name(),
+                                about.empty() ? "" : ": " + about));
+    if (!option->get_positional() || !about.starts_with("ID")) continue;
+    const CLI::Option* run = command.get_option_no_throw("--run");
+    const auto at_hand = ResultsAtHand(run == nullptr || run->count() == 0 ? "" : run->as<std::string>(),
+                                       "ulpscope " + command.get_name());
+    lines.insert(lines.end(), at_hand.begin(), at_hand.end());
+  }
+  if (lines.empty()) lines.push_back("ulpscope: " + otherwise);
+  return lines;
 }
 
 void Suggest(const CLI::App& app, int argc, const char* const* argv) {
@@ -69,6 +91,14 @@ void OpenStandardStreams() {
   }
 }
 
+/// Output that is lost is an error of the machine; a command that failed before keeps its code.
+int CodeOncePrinted(int exit_code) {
+  const auto printed = PrintedWhole();
+  if (printed) return exit_code;
+  if (exit_code != kExitUsage) PrintError(printed.error());
+  return exit_code == 0 ? kExitUsage : exit_code;
+}
+
 }  // namespace
 
 int ExitCodeOf(const Result<int>& ended) {
@@ -82,6 +112,13 @@ void AddAdapterOption(CLI::App* command, std::vector<std::string>* adapters) {
 
 int RunCommandLine(int argc, const char* const* argv, std::string_view commit) {
   OpenStandardStreams();
+  EndWithALine(kExitUsage, kExitBug);
+  if (const auto stack = TakeStack(); !stack) {
+    PrintError(stack.error());
+    return kExitUsage;
+  }
+  // A write that a limit of the file size forbids fails as one on a full disk does.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);  // `ulpscope list cases | head` is no reason to die without an exit code
   CLI::App app{kAbout, "ulpscope"};
   app.footer(kFooter);
@@ -94,6 +131,7 @@ int RunCommandLine(int argc, const char* const* argv, std::string_view commit) {
   AddExplainCommand(app, exit_code);
   AddJudgeCommand(app, exit_code);
   AddReportCommand(app, exit_code);
+  AddCompareCommand(app, exit_code);
   AddDiffCommand(app, exit_code);
   AddPlanCommand(app, exit_code);
   AddMergeCommand(app, exit_code);
@@ -105,19 +143,30 @@ int RunCommandLine(int argc, const char* const* argv, std::string_view commit) {
   AddNewCommand(app, exit_code);
   AddReproCommand(app, exit_code);
   AddProbeCommand(app, exit_code);
+  AddTraceCommand(app, exit_code);
   AddShrinkCommand(app, exit_code);
   AddCompletionCommand(app, exit_code);
   AddManCommand(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    std::ostringstream text;
+    exit_code = app.exit(asked, text, text);
+    Print(text.str());
+  } catch (const CLI::RequiredError& error) {
+    if (app.get_subcommands().empty()) {
+      PrintError(std::string("ulpscope: ") + error.what());
+      Suggest(app, argc, argv);
+    } else {
+      for (const std::string& line : MissingArguments(Innermost(app), error.what())) PrintError(line);
+    }
+    return kExitUsage;
   } catch (const CLI::ParseError& error) {
     PrintError(std::string("ulpscope: ") + error.what());
     Suggest(app, argc, argv);
     return kExitUsage;
   }
-  return exit_code;
+  return CodeOncePrinted(exit_code);
 }
 
 }  // namespace ulpscope

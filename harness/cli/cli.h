@@ -11,7 +11,7 @@
 
 namespace ulpscope {
 
-/// Parses and runs; returns the exit code. --version says `commit`, where the program was built from one.
+/// Parses and runs; returns the exit code. --version shows `commit`, if the program was built from one.
 int RunCommandLine(int argc, const char* const* argv, std::string_view commit = {});
 
 }  // namespace ulpscope

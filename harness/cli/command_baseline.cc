@@ -1,7 +1,7 @@
 // ulpscope baseline review | accept | prune: the known deviations from contracts, one line each in cases/deviations.yaml.
 //
-// What an entry covers the judge alone decides: an entry is written, the run is judged with it, and one that covers nothing is
-// taken back. No entry without a reason, a link and a day on which it ends.
+// The judge alone decides what an entry covers: an entry is written, the run is judged with it, and one that
+// covers nothing is taken back. Every entry has a reason, a link and a day on which it ends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 #include "harness/cli/baseline_file.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
-#include "harness/cli/judged_run.h"
-#include "harness/cli/recorded_run.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
 #include "harness/judge/judge.h"
-#include "harness/judge/versions.h"
+#include "harness/judging/judged_run.h"
+#include "harness/model/versions.h"
 #include "harness/record/file_bytes.h"
 #include "harness/words/backend_name.h"
+#include "harness/workspace/recorded_run.h"
 #include "reports/cell.h"
 #include "reports/text_safe.h"
 
@@ -208,7 +208,7 @@ void AddBaselineCommand(CLI::App& app, int& exit_code) {
   review->footer("Exits 1 where there is something to accept or to prune.");
   CLI::App* accept = command->add_subcommand("accept", "one violation becomes a known deviation");
   arguments = OptionsOf(accept, exit_code, Accept);
-  accept->add_option("result", arguments->result, "ID@BACKEND")->required();
+  accept->add_option("result", arguments->result, "ID@BACKEND: a result of the run")->required();
   accept->add_option("--run", arguments->run, "the run that shows it (default: runs/latest)");
   accept->add_option("--reason", arguments->reason, "why it is known and left")->required();
   accept->add_option("--link", arguments->link, "the issue that tracks it")->required();

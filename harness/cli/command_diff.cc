@@ -9,8 +9,8 @@
 #include "harness/base/text.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
-#include "harness/cli/judged_run.h"
 #include "harness/cli/terminal.h"
+#include "harness/judging/judged_run.h"
 #include "reports/environments.h"
 #include "reports/run_diff.h"
 

@@ -15,13 +15,13 @@
 #include "harness/casefile/load.h"
 #include "harness/cli/choose_backends.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/judging/case_classifier.h"
-#include "harness/cli/recorded_run.h"
 #include "harness/cli/terminal.h"
-#include "harness/cli/workspace.h"
 #include "harness/conform/adapter_check.h"
+#include "harness/judging/case_classifier.h"
 #include "harness/run/hello.h"
 #include "harness/run/scheduler.h"
+#include "harness/workspace/recorded_run.h"
+#include "harness/workspace/workspace.h"
 #include "oracles/models.h"
 #include "reports/console.h"
 #include "reports/text_safe.h"
@@ -239,7 +239,8 @@ Result<int> RunAdapterCheck(const DoctorArguments& arguments) {
       for (const DType each : AllDTypes()) {
         if (IsFloating(each)) known.emplace_back(Name(each));
       }
-      return Fail(Problem("--dtype is no floating dtype", "'" + name + "'", Join(known, ", ")));
+      return Fail(Problem("--dtype is no floating dtype", "'" + name + "'", Join(known, ", "),
+                          DidYouMean(name, known)));
     }
     dtypes.push_back(*dtype);
   }

@@ -5,10 +5,10 @@
 
 #include "harness/casefile/prove.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/recorded_run.h"
 #include "harness/cli/report_details.h"
-#include "harness/cli/run_judge.h"
 #include "harness/cli/terminal.h"
+#include "harness/judging/run_judge.h"
+#include "harness/workspace/recorded_run.h"
 #include "reports/explain.h"
 #include "reports/explain_brief.h"
 
@@ -54,7 +54,8 @@ std::string Explain(const RunReport& report, const RecordedRun& run, const Case&
 
 Result<int> RunExplain(const ExplainArguments& arguments) {
   ResultName target = ParseResultName(arguments.what);
-  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  auto workspace = ULPSCOPE_TRY(OpenForCase(arguments.run, target.id, arguments.adapters));
+  PrintNotes(workspace.notes);
   auto found = ULPSCOPE_TRY(FindRun(arguments.run, arguments.seed, &target, &workspace));
   RecordedRun& run = found.run;
   Keep(&run, target);

@@ -1,5 +1,6 @@
 // ulpscope history [ID]: since which night, and which version, a case is what it is.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,11 +12,12 @@
 #include "harness/base/text.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
-#include "harness/cli/judged_run.h"
-#include "harness/cli/recorded_run.h"
 #include "harness/cli/terminal.h"
+#include "harness/judging/judged_run.h"
 #include "harness/record/history_index.h"
+#include "harness/record/run_file.h"
 #include "harness/words/backend_name.h"
+#include "harness/workspace/recorded_run.h"
 #include "reports/cell.h"
 #include "reports/text_safe.h"
 
@@ -33,10 +35,9 @@ struct HistoryArguments {
 std::string StampOf(const fs::path& folder) {
   std::string stamp;
   for (const char* name : {"journal.jsonl", "classified.jsonl"}) {
-    std::error_code code;
-    const auto size = fs::file_size(folder / name, code);
-    const auto written = fs::last_write_time(folder / name, code);
-    if (!code) stamp += fmt::format("{} {} ", size, written.time_since_epoch().count());
+    struct stat status {};
+    if (::lstat((folder / name).c_str(), &status) == 0)
+      stamp += fmt::format("{} {}.{:09} ", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   }
   return stamp;
 }
@@ -73,11 +74,14 @@ Result<HistoryRun> ReadNight(const fs::path& folder, const std::string& stamp) {
 std::vector<fs::path> RunFolders(const fs::path& place) {
   std::vector<fs::path> folders;
   std::error_code code;
-  if (fs::is_regular_file(place / "journal.jsonl", code)) return {place};
+  const auto holds = [](const fs::path& folder) {
+    return IsThere({.folder = folder, .name = "journal.jsonl"}).value_or(false);
+  };
+  if (holds(place)) return {place};
   for (auto it = fs::directory_iterator(place, code); !code && it != fs::directory_iterator();
        it.increment(code)) {
     std::error_code ignored;
-    if (!it->is_symlink(ignored) && fs::is_regular_file(it->path() / "journal.jsonl", ignored))
+    if (!it->is_symlink(ignored) && it->is_directory(ignored) && holds(it->path()))
       folders.push_back(it->path());
   }
   std::ranges::sort(folders);

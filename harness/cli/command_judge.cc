@@ -2,10 +2,11 @@
 #include <memory>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/judged_run.h"
 #include "harness/cli/report_details.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
+#include "harness/judging/judged_run.h"
+#include "harness/workspace/time_limit.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {
@@ -14,15 +15,16 @@ namespace {
 struct JudgeArguments {
   std::string run;
   std::vector<std::string> cases;
+  double minutes = 0;  ///< 0: without a limit
   ReportOutputs outputs;
 };
 
 Result<std::unique_ptr<JudgedRun>> Judge(const JudgeArguments& arguments, Source source) {
   ULPSCOPE_TRY(CheckOutputs(arguments.outputs));
-  return JudgeRecorded(arguments.run, arguments.cases, source);
+  return JudgeRecorded(arguments.run, arguments.cases, source, arguments.minutes);
 }
 
-/// Writes what was asked for, and into `folder` what a run folder holds.
+/// Writes the requested files, and into `folder` those that a run folder holds.
 Result<void> WriteJudged(const JudgedRun& judged, const std::string& folder, const ReportOutputs& outputs) {
   return WriteReportFiles(judged.report, DetailsOf(judged.run, judged.workspace), folder, outputs);
 }
@@ -30,16 +32,16 @@ Result<void> WriteJudged(const JudgedRun& judged, const std::string& folder, con
 Result<int> RunJudgeCommand(const JudgeArguments& arguments) {
   BindOracleLibraries();
   const auto judged = ULPSCOPE_TRY(Judge(arguments, Source::kAnew));
-  ULPSCOPE_TRY(WriteJudged(*judged, arguments.run, arguments.outputs));
+  ULPSCOPE_TRY(WriteJudged(*judged, judged->run.dir.string(), arguments.outputs));
   if (!arguments.outputs.TakesStdout()) Print(WriteConsole(judged->report, DetectConsole()));
-  return ExitCode(judged->report, Interruption::kNone);
+  return SaidExitCode(judged->report, Interruption::kNone);
 }
 
 Result<int> RunReportCommand(const JudgeArguments& arguments) {
   const auto judged = ULPSCOPE_TRY(Judge(arguments, Source::kRecorded));
   ULPSCOPE_TRY(WriteJudged(*judged, "", arguments.outputs));
   if (!arguments.outputs.Any()) Print(WriteConsole(judged->report, DetectConsole()));
-  return ExitCode(judged->report, Interruption::kNone);
+  return SaidExitCode(judged->report, Interruption::kNone);
 }
 
 void AddOptions(CLI::App* command, JudgeArguments* arguments) {
@@ -54,7 +56,12 @@ void AddOptions(CLI::App* command, JudgeArguments* arguments) {
 void AddJudgeCommand(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("judge", "classify and judge a recorded run anew, without its backends");
-  AddOptions(command, OptionsOf(command, exit_code, RunJudgeCommand));
+  JudgeArguments* arguments = OptionsOf(command, exit_code, RunJudgeCommand);
+  AddOptions(command, arguments);
+  command
+      ->add_option("--minutes", arguments->minutes,
+                   "what is judged by then is the answer; the report lists the rest, and the exit code is 6")
+      ->check(CLI::Validator(CheckMinutes, "MINUTES"));
 }
 
 void AddReportCommand(CLI::App& app, int& exit_code) {

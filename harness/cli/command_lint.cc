@@ -11,8 +11,8 @@
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/reference_lint.h"
 #include "harness/cli/terminal.h"
-#include "harness/cli/workspace.h"
 #include "harness/words/export.h"
+#include "harness/workspace/workspace.h"
 
 namespace ulpscope {
 namespace {
@@ -26,7 +26,7 @@ Result<int> RunLint(const LintArguments& arguments) {
   const auto errors = LoadInto(&workspace, arguments.cases);
   for (const Error& error : errors) PrintError(error);
   size_t warnings = 0;
-  // The cases of a sweep stand at one place, and mostly the same is to be said of each.
+  // The cases of a sweep stand at one place, and mostly have the same message.
   std::set<std::string> said;
   const auto say = [&](const char* kind, Error about) {
     about.message = kind + about.message;
@@ -51,7 +51,7 @@ Result<int> RunLint(const LintArguments& arguments) {
 
 void AddLintCommand(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("lint", "check case files, and whether cases can answer what they ask");
+      app.add_subcommand("lint", "check case files, and whether cases can answer their question");
   LintArguments* arguments = OptionsOf(command, exit_code, RunLint);
   command->add_option("cases", arguments->cases, "ids, files or folders (default: the whole suite)");
 }

@@ -9,9 +9,9 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/terminal.h"
-#include "harness/cli/workspace.h"
 #include "harness/words/knobs.h"
 #include "harness/words/ops.h"
+#include "harness/workspace/workspace.h"
 #include "oracles/models.h"
 #include "reports/text_safe.h"
 
@@ -26,7 +26,7 @@ struct ListArguments {
   bool json = false, chosen = false;
 };
 
-/// What is listed, once: rows of columns for people, the same as objects for programs.
+/// One listing: rows of columns for people, the same as objects for programs.
 struct Listing {
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> rows = {};
@@ -86,6 +86,7 @@ Result<int> ListChosen(const ListArguments& arguments, const Registry& registry)
 
 Result<int> ListBackends(const ListArguments& arguments) {
   auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  PrintNotes(workspace.notes);
   if (arguments.chosen) return ListChosen(arguments, workspace.registry);
   Listing listing{.keys = {"backend", "state", "title", "knobs", "install"}};
   for (const auto& row : workspace.registry.rows()) {

@@ -5,11 +5,13 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
-#include "harness/cli/judged_run.h"
 #include "harness/cli/report_details.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
+#include "harness/hybrid/hybrid_runs.h"
+#include "harness/judging/judged_run.h"
 #include "harness/record/merge.h"
+#include "harness/run/registry.h"
 
 namespace ulpscope {
 namespace {
@@ -28,7 +30,7 @@ void List(const std::string& what, const std::vector<std::string>& lines) {
 }
 
 Result<int> RunMerge(const MergeArguments& arguments) {
-  ULPSCOPE_TRY(CheckOutputs(arguments.outputs));
+  ULPSCOPE_TRY(CheckOutputs(arguments.outputs, arguments.out));
   const auto merged = ULPSCOPE_TRY(MergeRuns(
       std::vector<std::filesystem::path>(arguments.runs.begin(), arguments.runs.end()), arguments.out));
   List("conflict", merged.conflicts);
@@ -36,6 +38,9 @@ Result<int> RunMerge(const MergeArguments& arguments) {
     PrintError(fmt::format("ulpscope: {} conflicts, nothing was written", merged.conflicts.size()));
     return kExitIncomplete;
   }
+  const auto whole = ULPSCOPE_TRY(ReadRun(arguments.out, TensorLoading::kLater));
+  const auto registry = ULPSCOPE_TRY(Registry::LoadDefault());
+  ULPSCOPE_TRY(MergeHybrids(arguments.runs, whole, registry));
   const auto judged = ULPSCOPE_TRY(JudgeRecorded(arguments.out, {}, Source::kRecorded));
   const ReportDetails details = DetailsOf(judged->run, judged->workspace);
   ULPSCOPE_TRY(WriteReportFiles(judged->report, details, arguments.out, arguments.outputs));
@@ -52,7 +57,7 @@ Result<int> RunMerge(const MergeArguments& arguments) {
         merged.gaps.size(), merged.results, arguments.out));
     return kExitIncomplete;
   }
-  return ExitCode(judged->report, Interruption::kNone);
+  return SaidExitCode(judged->report, Interruption::kNone);
 }
 
 }  // namespace

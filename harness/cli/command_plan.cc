@@ -17,7 +17,7 @@ struct PlanArguments {
   std::string out, durations;
 };
 
-/// What each case took in an earlier run, all backends together.
+/// The time of each case in an earlier run, all backends together.
 Result<std::map<std::string, double>> TimesOf(const std::string& folder) {
   const auto run = ULPSCOPE_TRY(ReadRun(folder, TensorLoading::kLater));
   std::map<std::string, double> times;

@@ -10,9 +10,10 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/probe_require.h"
+#include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
-#include "harness/cli/workspace.h"
 #include "harness/probe/probe_reader.h"
+#include "harness/workspace/workspace.h"
 #include "oracles/models.h"
 #include "reports/datasheet.h"
 
@@ -37,7 +38,7 @@ Result<DType> FloatingDType(const std::string& option, const std::string& name) 
   return *dtype;
 }
 
-/// What the arithmetic depends on: the processor and its matrix and vector instructions.
+/// Properties that the arithmetic depends on: the processor and its matrix and vector instructions.
 std::map<std::string, std::string> Machine() {
   std::map<std::string, std::string> machine;
   std::ifstream file("/proc/cpuinfo");
@@ -109,7 +110,9 @@ int Answer(const ProbeArguments& arguments, const ValueDemand& demand, const Dat
 
 Result<int> Probe(const ProbeArguments& arguments) {
   const auto demand = ULPSCOPE_TRY(ParseRequire(arguments.require));
+  ULPSCOPE_TRY(CheckWritable("--json", arguments.json));
   auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  PrintNotes(workspace.notes);
   const auto question = ULPSCOPE_TRY(QuestionOf(arguments, workspace.registry));
   Datasheet sheet;
   {
@@ -121,10 +124,7 @@ Result<int> Probe(const ProbeArguments& arguments) {
   sheet.ulpscope = std::string(Version());
   const std::string json = arguments.json.empty() ? "" : WriteDatasheetJson(sheet);
   if (!arguments.json.empty() && arguments.json != "-") {
-    std::ofstream file(arguments.json, std::ios::binary);
-    file << json;
-    file.close();
-    if (!file) return Fail("cannot write " + arguments.json);
+    ULPSCOPE_TRY(WriteFile(arguments.json, json));
   }
   Print(arguments.json == "-" ? json : WriteDatasheetText(sheet));
   if (sheet.outcome != Datasheet::Outcome::kRead)

@@ -8,15 +8,15 @@
 #include "backends/sdk/safetensors.h"
 #include "harness/base/find.h"
 #include "harness/casefile/generate.h"
-#include "harness/cli/case_yaml.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/recorded_cases.h"
-#include "harness/cli/recorded_run.h"
-#include "harness/cli/repro_script.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
 #include "harness/judge/judge.h"
 #include "harness/record/file_bytes.h"
+#include "harness/repro/repro_script.h"
+#include "harness/workspace/case_yaml.h"
+#include "harness/workspace/recorded_cases.h"
+#include "harness/workspace/recorded_run.h"
 
 namespace ulpscope {
 namespace {
@@ -42,7 +42,7 @@ std::string Readme(const Case& test_case, const std::string& backend, int64_t se
       test_case.id, backend, command, seed, script);
 }
 
-/// The recorded result with its tensors, its inputs, and everything that says how to repeat it.
+/// The recorded result with its tensors, its inputs, and everything that is needed to repeat it.
 Result<std::string> WriteBundle(const Case& test_case, const RecordedRun& run, const std::string& backend,
                                 const fs::path& dir, const std::string& flags) {
   ULPSCOPE_TRY(MakeFolders(dir));
@@ -79,7 +79,8 @@ Result<int> RunRepro(const ReproArguments& arguments) {
   if (name.backend.empty()) {
     return Fail(Problem("repro needs a case and a backend", "'" + arguments.what + "'", "ID@BACKEND"));
   }
-  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  auto workspace = ULPSCOPE_TRY(OpenForCase(arguments.run, name.id, arguments.adapters));
+  PrintNotes(workspace.notes);
   const auto found = ULPSCOPE_TRY(FindRun(arguments.run, arguments.seed, &name, &workspace));
   const RecordedRun& run = found.run;
   const auto script = ULPSCOPE_TRY(
@@ -97,7 +98,7 @@ void AddReproCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "repro", "write a folder that reproduces one result, with a script where its stack is a Python one");
   ReproArguments* arguments = OptionsOf(command, exit_code, RunRepro);
-  command->add_option("what", arguments->what, "ID@BACKEND")->required();
+  command->add_option("what", arguments->what, "ID@BACKEND: a result of a run")->required();
   command->add_option("-o,--out", arguments->out, "the folder")->required();
   command->add_option("--run", arguments->run,
                       "a run folder (default: runs/latest if it holds the result, else a run made now)");

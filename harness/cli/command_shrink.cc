@@ -9,15 +9,15 @@
 #include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
-#include "harness/cli/case_yaml.h"
 #include "harness/cli/choose_backends.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
-#include "harness/cli/parting_script.h"
 #include "harness/cli/run_report_files.h"
-#include "harness/cli/shrink.h"
 #include "harness/cli/terminal.h"
 #include "harness/record/file_bytes.h"
+#include "harness/repro/parting_script.h"
+#include "harness/shrink/shrink.h"
+#include "harness/workspace/case_yaml.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {
@@ -33,17 +33,12 @@ struct ShrinkArguments {
   bool quiet = false, verbose = false;
 };
 
-constexpr DivergenceKind kShrinkable[] = {
-    DivergenceKind::kOutcome, DivergenceKind::kDtype, DivergenceKind::kPrecision, DivergenceKind::kOrder,
-    DivergenceKind::kBits,    DivergenceKind::kValue, DivergenceKind::kSpecial,   DivergenceKind::kCasts};
-
 std::vector<std::string> KindNames() {
-  return Mapped<std::string>(kShrinkable, [](DivergenceKind kind) { return Name(kind); });
-}
-
-std::optional<DivergenceKind> KindCalled(const std::string& name) {
-  const auto* kind = FindIf(kShrinkable, [&](DivergenceKind each) { return Name(each) == name; });
-  return kind == nullptr ? std::nullopt : std::optional(*kind);
+  std::vector<std::string> names;
+  for (const DivergenceRow& row : kDivergenceRows) {
+    if (row.can_be_shrunk) names.emplace_back(row.word);
+  }
+  return names;
 }
 
 Result<std::vector<BackendSpec>> TwoBackends(const std::string& text, const Registry& registry) {
@@ -54,7 +49,7 @@ Result<std::vector<BackendSpec>> TwoBackends(const std::string& text, const Regi
   return named;
 }
 
-/// What came out, as files and as text.
+/// The result, as files and as text.
 struct ShrinkOutput {
   std::string yaml, script, no_script, summary;
 };
@@ -65,7 +60,7 @@ Result<ShrinkOutput> Write(const Shrunk& shrunk, const std::vector<BackendSpec>&
   Case named = shrunk.test_case;
   named.about = shrunk.target.sentence;
   const auto yaml = ULPSCOPE_TRY(WriteCaseYaml(named, kEveryBackend));
-  // The first line says how the text came to be.
+  // The first line states how the text was made.
   output.yaml =
       fmt::format("# Shrunk from {}: {} of {} steps, {} of {} elements.{}\n{}", named.id, shrunk.steps_after,
                   shrunk.steps_before, shrunk.elements_after, shrunk.elements_before,
@@ -118,22 +113,28 @@ Result<void> WriteShrunkFiles(const ShrinkOutput& output, const Shrunk& shrunk, 
 
 Result<int> RunShrink(const ShrinkArguments& arguments) {
   BindOracleLibraries();
-  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
-  const auto backends = ULPSCOPE_TRY(TwoBackends(arguments.backends, workspace.registry));
-  if (const auto errors = LoadInto(&workspace, {arguments.what}); !errors.empty()) {
+  std::vector<Error> errors;
+  auto workspace = ULPSCOPE_TRY(OpenWithCases(arguments.adapters, {arguments.what}, &errors));
+  PrintNotes(workspace.notes);
+  if (!errors.empty()) {
     for (const Error& error : errors) PrintError(error);
     return kExitUsage;
   }
+  const auto backends = ULPSCOPE_TRY(TwoBackends(arguments.backends, workspace.registry));
   if (workspace.cases.size() != 1)
     return Fail(Problem("shrink takes one case", fmt::format("{} cases", workspace.cases.size()),
                         "the id of one, or a file that holds one"));
   const Case c = workspace.cases.front();
+  if (!arguments.out.empty()) {
+    ULPSCOPE_TRY(MakeFolders(arguments.out));
+    ULPSCOPE_TRY(CheckWritable("--out", fs::path(arguments.out) / "case.yaml"));
+  }
   auto trials = ULPSCOPE_TRY(Trials::Open(workspace, backends, c,
                                           {.seed = arguments.seed,
                                            .timeout_s = arguments.timeout,
                                            .trace = arguments.kind == Name(DivergenceKind::kCasts)}));
   ShrinkOptions options{
-      .kind = KindCalled(arguments.kind),
+      .kind = ParseDivergenceKind(arguments.kind),
       .value = arguments.value,
       .seed = arguments.seed,
       .minutes = arguments.minutes,

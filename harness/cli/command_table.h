@@ -1,5 +1,5 @@
-// The commands and their options as data, read from what the command line is parsed with: whatever --help says, the manual page and the
-// shells know too.
+// The commands and their options as data, read from the command line's parser: the manual page and the shells
+// list the same as --help.
 #pragma once
 
 #include <CLI/CLI.hpp>

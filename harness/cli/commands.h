@@ -13,7 +13,7 @@ namespace ulpscope {
 /// The exit code of a command; where it failed, that of wrong usage, and its error on stderr.
 int ExitCodeOf(const Result<int>& ended);
 
-/// What the options of `command` fill in, which keeps it; when it is called, `run` is, with that.
+/// The arguments that the options of `command` fill in; `command` owns them, and calls `run` with them.
 template <class Arguments>
 Arguments* OptionsOf(CLI::App* command, int& exit_code, Result<int> (*run)(const Arguments&)) {
   const auto arguments = std::make_shared<Arguments>();
@@ -29,6 +29,7 @@ void AddListCommand(CLI::App& app, int& exit_code);
 void AddExplainCommand(CLI::App& app, int& exit_code);
 void AddJudgeCommand(CLI::App& app, int& exit_code);
 void AddReportCommand(CLI::App& app, int& exit_code);
+void AddCompareCommand(CLI::App& app, int& exit_code);
 void AddDiffCommand(CLI::App& app, int& exit_code);
 void AddMergeCommand(CLI::App& app, int& exit_code);
 void AddBaselineCommand(CLI::App& app, int& exit_code);
@@ -40,6 +41,7 @@ void AddNewCommand(CLI::App& app, int& exit_code);
 void AddPlanCommand(CLI::App& app, int& exit_code);
 void AddReproCommand(CLI::App& app, int& exit_code);
 void AddProbeCommand(CLI::App& app, int& exit_code);
+void AddTraceCommand(CLI::App& app, int& exit_code);
 void AddShrinkCommand(CLI::App& app, int& exit_code);
 void AddCompletionCommand(CLI::App& app, int& exit_code);
 void AddManCommand(CLI::App& app, int& exit_code);

@@ -3,7 +3,7 @@
 
 #include "harness/casefile/prove.h"
 #include "harness/cli/exit_codes.h"
-#include "harness/cli/run_judge.h"
+#include "harness/judging/run_judge.h"
 #include "harness/record/observation_json.h"
 
 namespace ulpscope {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "harness/cli/workspace.h"
 #include "harness/model/oracle.h"
 #include "harness/record/journal.h"
+#include "harness/workspace/workspace.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {

@@ -12,7 +12,7 @@
 namespace ulpscope {
 namespace {
 
-/// A value to ask for: words in capitals that stand for any number become one. Two is the least count that
+/// A value to request: words in capitals that stand for any number become one. Two is the least count that
 /// differs from one.
 std::string Askable(const std::string& offered) {
   return offered == "N" ? "2" : offered == "BYTES" ? "1048576" : offered;

@@ -70,18 +70,18 @@ RequireAnswer AnswerRequire(const Datasheet& sheet, const ValueDemand& demand) {
     if (model) (is_inside(*model) ? inside : outside).push_back(*model);
   }
   if (inside.empty() && outside.empty())
-    return {.verdict = kUnmodelled, .sentence = "cannot tell: no precision model gives these outputs"};
+    return {.verdict = kUnmodelled, .sentence = "undecided: no precision model gives these outputs"};
   if (outside.empty())
     return {.verdict = kConforms, .sentence = "proved: what remains possible is " + Shown(inside)};
   if (!inside.empty())
-    return {.verdict = kUndetermined,
-            .sentence =
-                fmt::format("cannot tell: {} would meet it, {} would not", Shown(inside), Shown(outside))};
+    return {
+        .verdict = kUndetermined,
+        .sentence = fmt::format("undecided: {} would meet it, {} would not", Shown(inside), Shown(outside))};
   std::string sentence = "violated: what remains possible is " + Shown(outside);
   for (const auto& [name, witness] : sheet.excluded) {
     const auto model = ParsePrecisionModel(name);
-    // The plainest model that would do says most.
-    if (!model || !is_inside(*model) || !model->in.empty() || model->prod != "exact" || model->mid != "none")
+    // The plainest model that would meet it is the most informative one.
+    if (!model || !is_inside(*model) || !model->in.empty() || !model->prod.none() || !model->mid.none())
       continue;
     sentence += fmt::format("; {} fell to {}", name, witness);
     break;

@@ -1,4 +1,4 @@
-// What `ulpscope probe --require` asks of a datasheet: a demand in the words of a contract, held against the models left.
+// `ulpscope probe --require`: a demand in the words of a contract, compared with a datasheet's models.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "reports/text_safe.h"
@@ -32,10 +33,22 @@ void Write(const std::string& text) {
 
 Progress::~Progress() { Clear(); }
 
-void Progress::Start(int64_t total) {
+void Progress::Start(int64_t total, double minutes) {
   total_ = total;
-  last_ = steady_clock::now();
+  minutes_ = minutes;
+  begin_ = last_ = steady_clock::now();
   if (style_ == Style::kBar) Draw();
+  if (style_ == Style::kLines && total > 0) Write(fmt::format("{} 0/{}{}\n", what_, total, Left()));
+}
+
+std::string Progress::Left() const {
+  const double elapsed = std::chrono::duration<double>(steady_clock::now() - begin_).count();
+  const double limit = minutes_ > 0 ? std::max(0.0, 60 * minutes_ - elapsed) : 0;
+  if (done_ == total_) return "";
+  if (done_ == 0) return minutes_ > 0 ? fmt::format(", at most {:.0f} s", limit) : "";
+  const double rest = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+  if (minutes_ > 0 && rest > limit) return fmt::format(", {:.0f} s left of the limit", limit);
+  return fmt::format(", about {:.0f} s left", std::ceil(rest));
 }
 
 void Progress::Now(const std::string& text) {
@@ -50,7 +63,7 @@ void Progress::Step(const std::string& text) {
   if (style_ == Style::kBar && (elapsed >= kBarInterval || done_ == total_)) Draw();
   if (style_ == Style::kLines && (elapsed >= kLineInterval || done_ == total_)) {
     last_ = steady_clock::now();
-    Write(fmt::format("{} {}/{}  {}\n", what_, done_, total_, TerminalSafe(text)));
+    Write(fmt::format("{} {}/{}{}  {}\n", what_, done_, total_, Left(), TerminalSafe(text)));
   }
 }
 
@@ -62,7 +75,7 @@ void Progress::Draw() {
       total_ == 0 ? 0 : static_cast<size_t>(done_ * static_cast<int64_t>(kBarWidth) / total_);
   const std::string bar = std::string(std::min(filled, kBarWidth), '=') +
                           std::string(kBarWidth - std::min(filled, kBarWidth), ' ');
-  std::string line = fmt::format("{} [{}] {}/{}  ", what_, bar, done_, total_);
+  std::string line = fmt::format("{} [{}] {}/{}{}  ", what_, bar, done_, total_, Left());
   const size_t room = Columns() - 1;
   for (const char c : TerminalSafe(now_)) {
     if (line.size() >= room) break;

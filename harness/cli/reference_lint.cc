@@ -17,7 +17,7 @@ bool HasNoReferenceByNature(const std::string& name) {
   return name == "trace" || name == "peak_bytes" || name.ends_with("_dtype");
 }
 
-/// The oracle says of its own limits that they are its own; anything else is the program's fault.
+/// The oracle marks its own limits as such; any other reason is the program's fault.
 bool IsLimitOfTheOracle(const std::string& why) { return why.find("oracle") != std::string::npos; }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the oracle knows about a case before it is run: whether its steps go together at all, and which of its
-// values it can say nothing about.
+// Checks of a case by the oracle before it is run: whether its steps go together at all, and which of its
+// values have no reference.
 #pragma once
 
 #include <string>

@@ -6,9 +6,11 @@
 #include <limits>
 #include <memory>
 
+#include "harness/base/deadline.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
-#include "harness/cli/case_yaml.h"
+#include "harness/workspace/case_yaml.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {
@@ -36,7 +38,14 @@ class DetailReader {
     return found == nullptr ? Explanation() : ExplanationOf(*found);
   }
 
-  /// What cannot be read is not shown: the report itself has said so where it matters.
+  std::vector<TraceNode> Trace(const CaseResult& result) const {
+    const auto found = results_.find({result.id, result.backend});
+    if (found == results_.end()) return {};
+    RecordedResult record = *found->second;
+    return LoadTrace(run_, record) ? std::move(record.observation.trace) : std::vector<TraceNode>();
+  }
+
+  /// Records that cannot be read are not shown: the report itself states it where it matters.
   CellDetails Cell(const CaseResult& result) {
     CellDetails details;
     const auto found = results_.find({result.id, result.backend});
@@ -44,13 +53,17 @@ class DetailReader {
     RecordedResult record = *found->second;
     if (LoadTrace(run_, record)) details.trace = std::move(record.observation.trace);
     if (!LoadTensors(run_, record)) return details;
-    for (const auto& [name, tensor] : record.observation.values) {
+    for (const auto& value : record.observation.values) {
+      const auto& tensor = value.second;
       if (!IsFloating(tensor.dtype)) continue;
-      const ExactValues& exact = Exact(result.id, name, tensor.shape);
       ErrorSample sample{.elements = tensor.size()};
-      for (size_t i = 0; i < exact.references.size(); ++i)
-        sample.ulp.push_back(ErrorOf(tensor, exact.elements[i], exact.references[i]));
-      if (!sample.ulp.empty()) details.errors[name] = std::move(sample);
+      // An interrupted run stops the plots too.
+      const bool computed = BeforeDeadline([&] {
+        const ExactValues& exact = Exact(result.id, value.first, tensor.shape);
+        for (size_t i = 0; i < exact.references.size(); ++i)
+          sample.ulp.push_back(ErrorOf(tensor, exact.elements[i], exact.references[i]));
+      });
+      if (computed && !sample.ulp.empty()) details.errors[value.first] = std::move(sample);
     }
     return details;
   }
@@ -70,8 +83,8 @@ class DetailReader {
     ExactValues& exact = found->second;
     if (!added) return exact;
     if (id != open_case_) {
-      open_case_ = id;
       oracle_ = Open(id);
+      open_case_ = id;
     }
     if (oracle_ == nullptr) return exact;
     const auto described = oracle_->Describe(value);
@@ -102,6 +115,15 @@ class DetailReader {
   std::map<std::pair<std::string, std::string>, ExactValues> exact_;
 };
 
+/// Origins of a step, or of the steps in a scope: each once.
+void NoteOrigins(const std::vector<Step>& steps, std::vector<std::string>* origins) {
+  for (const Step& step : steps) {
+    if (std::string text = step.at.Text(); !text.empty() && !Contains(*origins, text))
+      origins->push_back(std::move(text));
+    NoteOrigins(step.steps, origins);
+  }
+}
+
 }  // namespace
 
 Explanation ExplanationOf(const Case& test_case) {
@@ -113,14 +135,20 @@ Explanation ExplanationOf(const Case& test_case) {
   for (const TensorSpec& tensor : test_case.tensors)
     tensors.push_back(tensor.name + " " + Describe(tensor.dtype, tensor.shape));
   explanation.tensors = Join(tensors, ", ");
-  for (const Step& step : test_case.program) explanation.program.push_back(StepYaml(step));
+  for (const Step& step : test_case.program) {
+    explanation.program.push_back(StepYaml(step));
+    std::vector<std::string> origins;
+    NoteOrigins({step}, &origins);
+    explanation.origins.push_back(origins.empty() ? "" : "at " + Join(origins, "; "));
+  }
   return explanation;
 }
 
 ReportDetails DetailsOf(const RecordedRun& run, const Workspace& workspace) {
   const auto reader = std::make_shared<DetailReader>(run, workspace);
   return {.of_case = [reader](const std::string& id) { return reader->Case(id); },
-          .of_cell = [reader](const CaseResult& result) { return reader->Cell(result); }};
+          .of_cell = [reader](const CaseResult& result) { return reader->Cell(result); },
+          .of_trace = [reader](const CaseResult& result) { return reader->Trace(result); }};
 }
 
 }  // namespace ulpscope

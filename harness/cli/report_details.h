@@ -1,9 +1,9 @@
-// What a page drills down to, read from a run folder cell by cell: the case, the trace, and how far the elements lie from their
-// exact values, which the oracle computes again.
+// Details behind a page's cells, read from a run folder cell by cell: the case, the trace, and the errors of
+// the elements, for which the oracle computes the exact values again.
 #pragma once
 
-#include "harness/cli/workspace.h"
 #include "harness/record/journal.h"
+#include "harness/workspace/workspace.h"
 #include "reports/details.h"
 
 namespace ulpscope {

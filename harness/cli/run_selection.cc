@@ -4,31 +4,32 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/base/text.h"
 #include "harness/cli/choose_backends.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/resumed_run.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/select.h"
 #include "harness/cli/shard_auto.h"
 #include "harness/cli/terminal.h"
 #include "harness/record/observation_json.h"
+#include "harness/record/run_file.h"
 
 namespace ulpscope {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr int64_t kMostReportBytes = int64_t{4} << 30;
 
 /// Ids of the results in `file` (a report.json) that failed.
-Result<std::set<std::string>> FailedIds(const fs::path& file) {
-  std::ifstream stream(file);
-  if (!stream) return Fail("--lf: no earlier run here (" + file.string() + " cannot be read)");
-  const auto report = nlohmann::json::parse(stream, nullptr, false);
+Result<std::set<std::string>> FailedIds(const RunFile& file) {
+  const auto text = ReadRunFile(file, kMostReportBytes);
+  if (!text) return Fail("--lf: no earlier run here (" + text.error().Text() + ")");
+  const auto report = nlohmann::json::parse(*text, nullptr, false);
   if (!report.is_object() || !report.contains("results") || !report["results"].is_array())
-    return Fail("--lf: " + file.string() + " is no report");
+    return Fail("--lf: " + file.path().string() + " is no report");
   static const std::set<std::string> kGood{"PASS", "SKIP", "XFAIL"};
   std::set<std::string> failed;
   for (const auto& result : report["results"]) {
@@ -38,7 +39,7 @@ Result<std::set<std::string>> FailedIds(const fs::path& file) {
   return failed;
 }
 
-/// "2/3", or what the scheduler says that started this process.
+/// "2/3", or the part that the scheduler gave to this process.
 Result<Shard> ShardFor(const std::string& text) {
   if (text != "auto") return ParseShard(text);
   const auto found = ULPSCOPE_TRY(ShardOfEnvironment([](const char* name) -> std::optional<std::string> {
@@ -63,7 +64,7 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const Selection& argum
     keep([&](const Case& c) { return HasTag(c, "knobs"); });
   if (!arguments.tags.empty()) keep([&](const Case& c) { return HasTag(c, arguments.tags); });
   if (arguments.last_failed) {
-    const auto failed = ULPSCOPE_TRY(FailedIds("runs/latest/report.json"));
+    const auto failed = ULPSCOPE_TRY(FailedIds({.folder = "runs/latest", .name = "report.json"}));
     keep([&](const Case& c) { return failed.contains(c.id); });
   }
   if (arguments.knob_sweep || !arguments.shard.empty() || prepared->frozen)
@@ -76,7 +77,44 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const Selection& argum
   return cases;
 }
 
-/// What a number is read as must be what it says: no octal, nothing cut off.
+/// Whether a selection names no cases: then those of the continued run are meant.
+bool TakesCases(const Selection& selection) {
+  return selection.cases.empty() && !selection.last_failed && selection.shard.empty() &&
+         !selection.knob_sweep;
+}
+
+/// Errors of the cases are reported before an adapter is started.
+Result<Workspace> OpenSelected(const Selection& arguments) {
+  std::vector<Error> errors;
+  auto workspace = ULPSCOPE_TRY(OpenWithCases(arguments.adapters, arguments.cases, &errors));
+  if (errors.empty()) return workspace;
+  for (const Error& error : errors) PrintError(error);
+  return Fail(Counted(errors.size(), "error") + " in the cases, nothing was run");
+}
+
+Result<void> ChooseColumns(const Selection& arguments, const RecordedRun* resumed, Preparation* prepared) {
+  const Registry& registry = prepared->workspace.registry;
+  const bool takes_all =
+      resumed != nullptr && arguments.backends.empty() && arguments.knobs.empty() && !arguments.knob_sweep;
+  if (takes_all) {
+    prepared->backends = ULPSCOPE_TRY(BackendsToResume(*resumed, registry));
+    prepared->not_installed = resumed->header.not_installed;
+    prepared->sweep = SweepToResume(resumed->header, prepared->backends);
+    prepared->selection.knob_sweep = !resumed->header.swept.empty();
+    return {};
+  }
+  auto chosen =
+      ULPSCOPE_TRY(ChooseBackends({.list = arguments.backends, .knobs = arguments.knobs}, registry));
+  prepared->backends = std::move(chosen.backends);
+  prepared->not_installed = std::move(chosen.not_installed);
+  if (!arguments.knob_sweep) return {};
+  prepared->sweep = ULPSCOPE_TRY(SweepKnobs(registry, prepared->backends));
+  prepared->backends = prepared->sweep.backends;
+  for (const auto& why : prepared->sweep.left_out) PrintError("ulpscope: not queried: " + why);
+  return {};
+}
+
+/// The text must be the number that it is read as: no octal, no truncation.
 std::string CheckSeed(const std::string& text) {
   const auto number = WholeNumber<int64_t>(text);
   return number && std::to_string(*number) == text ? ""
@@ -100,33 +138,46 @@ std::vector<PlannedCase> PlanOf(const std::vector<Case>& cases, const Preparatio
   return plan;
 }
 
+Result<std::optional<RecordedRun>> ReadToResume(const std::string& dir, const Selection& selection) {
+  std::optional<RecordedRun> none;
+  if (HoldsRun(dir)) {
+    auto run = ULPSCOPE_TRY(ReadRun(dir, TensorLoading::kLater));
+    return std::optional(std::move(run));
+  }
+  if (!TakesCases(selection) || !selection.expression.empty() || !selection.tags.empty()) return none;
+  return Fail(Problem("--resume goes on with a run, and " + dir + " holds none", {}, {},
+                      "name the cases that a new one is to run"));
+}
+
+void TakeUnsaid(const RecordedRun& run, const Said& said, Selection* selection) {
+  const RunHeader& header = run.header;
+  if (!said("--seed")) selection->seed = header.seed;
+  if (!said("--repeat")) selection->repeat = static_cast<int>(header.repeat);
+  if (!said("--no-trace")) selection->no_trace = !header.trace;
+  if (!said("--no-steps") && TakesCases(*selection)) selection->no_steps = !HasOpenedPrograms(header);
+}
+
 Steps StepsOf(const Selection& arguments) {
   return arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened;
 }
 
-Result<std::optional<Preparation>> Prepare(const Selection& arguments, std::optional<FrozenPlan> frozen) {
-  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+Result<std::optional<Preparation>> Prepare(const Selection& arguments, std::optional<FrozenPlan> frozen,
+                                           const RecordedRun* resumed) {
+  if (!arguments.expression.empty()) ULPSCOPE_TRY(IdExpression::Parse(arguments.expression));
+  const bool takes_cases = resumed != nullptr && TakesCases(arguments);
+  auto workspace = ULPSCOPE_TRY(takes_cases ? OpenWorkspace(arguments.adapters) : OpenSelected(arguments));
+  PrintNotes(workspace.notes);
   Preparation prepared{
       .selection = arguments, .frozen = std::move(frozen), .workspace = std::move(workspace)};
-  if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
-    for (const Error& error : errors) PrintError(error);
-    return Fail(Counted(errors.size(), "error") + " in the cases, nothing was run");
-  }
-  auto chosen = ULPSCOPE_TRY(
-      ChooseBackends({.list = arguments.backends, .knobs = arguments.knobs}, prepared.workspace.registry));
-  prepared.backends = std::move(chosen.backends);
-  prepared.not_installed = std::move(chosen.not_installed);
-  if (arguments.knob_sweep) {
-    prepared.sweep = ULPSCOPE_TRY(SweepKnobs(prepared.workspace.registry, prepared.backends));
-    prepared.backends = prepared.sweep.backends;
-    for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: not asked: " + why);
-  }
+  if (takes_cases) ULPSCOPE_TRY(LoadCasesToResume(*resumed, &prepared.workspace));
+  ULPSCOPE_TRY(ChooseColumns(arguments, resumed, &prepared));
+  if (takes_cases) prepared.plan = resumed->header.plan;
   prepared.workspace.cases = ULPSCOPE_TRY(Select(std::move(prepared.workspace.cases), arguments, &prepared));
   if (prepared.backends.empty()) {
     PrintError("ulpscope: no backend is installed; ulpscope doctor says what is missing");
     return std::nullopt;
   }
-  // A part without a case is still a part: whoever merges all of them finds it, and it says whose plan it belongs to.
+  // A part without a case is still a part: merging needs all parts, and its plan shows which run it is of.
   if (prepared.workspace.cases.empty() && prepared.plan.empty()) {
     PrintError("ulpscope: no case is selected");
     return std::nullopt;
@@ -150,7 +201,8 @@ void AddSelectionOptions(CLI::App* command, Selection* arguments) {
   command->add_flag(
       "--knob-sweep", arguments->knob_sweep,
       "every value of every knob of each backend against its default, on the cases tagged with the "
-      "knob's name (without cases: those tagged `knobs`); prints what each was asked, read back, did");
+      "knob's name (without cases: those tagged `knobs`); prints what each was set to, read back, and "
+      "changed");
   command->add_option("--repeat", arguments->repeat, "runs of each case, compared bit by bit")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--no-steps", arguments->no_steps,

@@ -1,8 +1,9 @@
-// What a run runs: which cases on which backends, found and checked before anything is started. `run` and `plan` select alike.
+// Selects cases and backends, for `run` and `plan` alike: found and checked before anything is started.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,8 +11,8 @@
 
 #include "harness/casefile/prove.h"
 #include "harness/cli/knob_sweep.h"
-#include "harness/cli/workspace.h"
 #include "harness/record/journal.h"
+#include "harness/workspace/workspace.h"
 
 namespace ulpscope {
 
@@ -45,12 +46,24 @@ struct Preparation {
   std::vector<PlannedCase> plan = {};  ///< of a shard, of a sweep and of a frozen plan: see RunHeader
 };
 
-/// The options that say what is run; all but --shard and --lf, which make no plan. `selection` must stay where it is.
+/// The options that select a run, without --shard and --lf, which make no plan. `selection` must not move.
 void AddSelectionOptions(CLI::App* command, Selection* selection);
 
-/// Nothing where nothing is selected, which is said on stderr. Where the selection is that of a frozen plan, parts are cut as the plan
-/// says; whether what is found is what was frozen is for the caller to ask (CheckAgainst).
-Result<std::optional<Preparation>> Prepare(const Selection& selection, std::optional<FrozenPlan> frozen);
+/// Nothing, with a line on stderr, if nothing is selected. A frozen plan's selection keeps the plan's parts;
+/// the caller checks that its cases are found unchanged (CheckAgainst). `resumed`: the run that is continued,
+/// whose cases and backends are taken if the selection names none (harness/cli/resumed_run.h).
+Result<std::optional<Preparation>> Prepare(const Selection& selection, std::optional<FrozenPlan> frozen,
+                                           const RecordedRun* resumed = nullptr);
+
+/// Whether an option stands on the command line.
+using Said = std::function<bool(const char* option)>;
+
+/// The run in `dir`, which is continued; nothing if there is none. That is an error if `selection` does not
+/// name what to run instead: a continuation never means the whole suite.
+Result<std::optional<RecordedRun>> ReadToResume(const std::string& dir, const Selection& selection);
+
+/// Takes from the continued run the seed, repeats and the like that the command line does not give.
+void TakeUnsaid(const RecordedRun& run, const Said& said, Selection* selection);
 
 /// Cases, each with the backends that it runs on.
 std::vector<PlannedCase> PlanOf(const std::vector<Case>& cases, const Preparation& prepared);

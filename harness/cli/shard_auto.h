@@ -1,4 +1,4 @@
-// --shard auto: which part of the run a scheduler gave to this process, as its variables say.
+// --shard auto: the part of the run that a scheduler gave to this process, read from its variables.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ struct AutoShard {
   std::string status_file;  ///< to be made, where a test runner wants to see that its shards were understood
 };
 
-/// Slurm's job arrays, GitLab's `parallel`, Kubernetes' indexed jobs, GitHub's matrix, Bazel and GoogleTest. Kubernetes and GitHub
-/// do not hand everything to a process: a manifest sets JOB_COMPLETIONS to spec.completions, a workflow STRATEGY_JOB_INDEX and
-/// STRATEGY_JOB_TOTAL to strategy.job-index and strategy.job-total. Two schedulers that say different things are an error, and so is
-/// none.
+/// Slurm's job arrays, GitLab's `parallel`, Kubernetes' indexed jobs, GitHub's matrix, Bazel and GoogleTest.
+/// Kubernetes and GitHub do not hand everything to a process: a manifest sets JOB_COMPLETIONS to
+/// spec.completions, a workflow STRATEGY_JOB_INDEX and STRATEGY_JOB_TOTAL to strategy.job-index and
+/// strategy.job-total. Two schedulers whose variables differ are an error, and so is none.
 Result<AutoShard> ShardOfEnvironment(const EnvironmentReader& read);
 
 }  // namespace ulpscope

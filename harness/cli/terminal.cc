@@ -13,6 +13,11 @@
 #include "reports/text_safe.h"
 
 namespace ulpscope {
+namespace {
+
+int g_lost = 0;  // errno of the first write to stdout that failed
+
+}  // namespace
 
 bool IsTerminal(int file_descriptor) { return ::isatty(file_descriptor) == 1; }
 
@@ -30,15 +35,20 @@ ConsoleOptions DetectConsole() {
 }
 
 void Print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  errno = 0;
+  const bool whole =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!whole && errno != EPIPE && g_lost == 0) g_lost = errno == 0 ? EIO : errno;
 }
 
 Result<void> PrintReport(const std::string& text) {
-  const bool whole =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (whole || errno == EPIPE) return {};
-  return Fail(std::string("cannot write to stdout: ") + std::strerror(errno));
+  Print(text);
+  return PrintedWhole();
+}
+
+Result<void> PrintedWhole() {
+  if (g_lost == 0) return {};
+  return Fail(std::string("cannot write to stdout: ") + std::strerror(g_lost));
 }
 
 void PrintError(const std::string& line) {
@@ -50,6 +60,10 @@ void PrintError(const Error& error) {
   // Errors of case files begin with their place, which editors and CI logs understand only at the start of a
   // line.
   PrintError(error.pos.file.empty() ? "ulpscope: " + error.Text() : error.Text());
+}
+
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const auto& note : notes) PrintError("ulpscope: note: " + note);
 }
 
 }  // namespace ulpscope

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/base/result.h"
 #include "reports/console.h"
@@ -14,13 +15,17 @@ ConsoleOptions DetectConsole();
 
 bool IsTerminal(int file_descriptor);
 
-/// Text of our own to stdout (the thing asked for) and stderr (everything else). A closed pipe is not an
-/// error.
+/// Text of our own to stdout (the requested output) and stderr (everything else). A closed pipe is not an
+/// error: its reader has read enough. Any other failure is kept for PrintedWhole.
 void Print(const std::string& text);
-/// The same for what was asked for as a file: a full disk is an error.
+/// Print, with its failure at once.
 Result<void> PrintReport(const std::string& text);
+/// The first failure of Print in this process.
+Result<void> PrintedWhole();
 void PrintError(const std::string& line);
 /// "ulpscope: TEXT" to stderr, made safe: errors quote what files hold.
 void PrintError(const Error& error);
+/// Each as "ulpscope: note: TEXT" to stderr.
+void PrintNotes(const std::vector<std::string>& notes);
 
 }  // namespace ulpscope

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/cli/workspace.h"
+#include "harness/workspace/workspace.h"
 
 namespace ulpscope {
 

@@ -29,7 +29,7 @@ std::string MissingFields(const std::string& hello) {
   return missing.empty() ? "" : "without " + Join(missing, ", ");
 }
 
-/// Words of a list that no case can say.
+/// Words of a list that no case can have.
 std::vector<std::string> Unknown(const std::vector<std::string>& words, bool (*known)(const std::string&)) {
   std::vector<std::string> unknown = words;
   std::erase_if(unknown, known);

@@ -1,9 +1,9 @@
 // The conformance test for adapters: does this executable keep the protocol (backends/PROTOCOL.md)?
 //
-// The adapter is started as the harness starts it, and asked what every adapter is asked: what it can do,
-// things that it cannot do, every op that it claims in every dtype that it claims (on data whose exact result
-// every format holds), and messages that no harness sends. What it does not claim is skipped by name. Each
-// check says what was found and what was expected.
+// The adapter is started as the harness starts it, and gets the requests that every adapter gets: its
+// capabilities, things that it cannot do, every op that it claims in every dtype that it claims (on data
+// whose exact result every format holds), and messages that no harness sends. Ops and dtypes that it does not
+// claim are skipped by name. Each check reports what was found and what was expected.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ struct Prepared {
 std::vector<CheckLine> CheckAdapter(const AdapterSubject& subject, const Registry& registry,
                                     const Scratch& scratch);
 
-/// What the checks share: their lines and one warm session, replaced when it dies.
+/// State that the checks share: their lines and one warm session, replaced when it dies.
 class CheckContext {
  public:
   CheckContext(const AdapterSubject& subject, const Registry& registry, const Scratch& scratch)
@@ -76,7 +76,7 @@ void CheckTrace(CheckContext& context);
 void CheckKnobs(CheckContext& context);
 void CheckWire(CheckContext& context);
 
-/// The floating dtypes that it claims and is asked about, widest first; its first one stands for all where one
+/// The floating dtypes that it claims and is tested in, widest first; the first one stands for all where one
 /// is enough.
 std::vector<DType> ClaimedDTypes(const CheckContext& context);
 

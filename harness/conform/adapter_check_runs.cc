@@ -343,6 +343,68 @@ void CheckForms(CheckContext& context) {
   CheckShapes(context, dtype);
 }
 
+namespace {
+
+/// Programs with one part that no adapter has.
+void CheckRefusedPrograms(CheckContext& context, const Prepared& good, DType dtype) {
+  const auto expect_refused = [&](const std::string& check, const Case& spoiled, std::string_view word) {
+    if (context.GaveUp()) return;
+    const SessionRun run = context.Warm().Run(spoiled, good.exact.inputs);
+    const bool named = run.Refused() && run.observation.outcome.text.find(word) != std::string::npos;
+    context.Expect(check, named ? "" : Said(run), fmt::format("unsupported, with {} in the reason", word),
+                   Said(run));
+  };
+  Case spoiled = good.test_case;
+  spoiled.program[0].op = "no_such_op";
+  expect_refused("refuse.op", spoiled, "no_such_op");
+  spoiled = good.test_case;
+  spoiled.program[0].attrs["no_such_attribute"] = Attr{int64_t{1}};
+  expect_refused("refuse.attribute", spoiled, "no_such_attribute");
+  spoiled = good.test_case;
+  spoiled.observe = {"r", "r.no_such_thing"};
+  expect_refused("refuse.observation", spoiled, "no_such_thing");
+  spoiled = good.test_case;
+  Step scope;
+  scope.op = "no_such_scope";
+  scope.steps = good.test_case.program;
+  spoiled.program = {scope};
+  expect_refused("refuse.scope", spoiled, "no_such_scope");
+  // An error of the framework's own: shapes that do not fit.
+  spoiled = good.test_case;
+  spoiled.tensors[1].shape = {3, 5};
+  auto inputs = good.exact.inputs;
+  inputs["b"] = TensorData::Zeros(dtype, {3, 5});
+  const SessionRun raised = context.Warm().Run(spoiled, inputs);
+  const Outcome& outcome = raised.observation.outcome;
+  const bool said =
+      raised.broken.empty() && !outcome.text.empty() &&
+      (raised.Refused() || (outcome.kind == OutcomeKind::kRaised && !outcome.error_class.empty()));
+  context.Expect("refuse.shapes", said ? "" : Said(raised),
+                 "raised with a class and a text, or unsupported with a reason", Said(raised));
+}
+
+/// Files that a harness never writes.
+void CheckSpoiledInputs(CheckContext& context, const Prepared& good) {
+  const auto expect_answer = [&](const std::string& check, const std::string& file) {
+    if (context.GaveUp()) return;
+    const SessionRun run = context.Warm().RunOn(good.test_case, file);
+    const bool answered = run.broken.empty() && !run.Completed() && !run.observation.outcome.text.empty();
+    context.Expect(check, answered ? "" : Said(run),
+                   "an answer that says what is wrong with the inputs, no exit", Said(run));
+  };
+  expect_answer("refuse.no_inputs", context.Warm().File("there-is-no-such-file"));
+  auto bytes = sdk::FormatSafetensors(good.exact.inputs);
+  bytes.resize(bytes.size() - 3);
+  const std::string cut = context.Warm().File("cut.safetensors");
+  (void)WriteFileBytes(cut, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  expect_answer("refuse.cut_inputs", cut);
+  const std::string other = context.Warm().File("other.safetensors");
+  (void)sdk::WriteSafetensors(other, {{"a", good.exact.inputs.at("a")}});
+  expect_answer("refuse.missing_input", other);
+}
+
+}  // namespace
+
 void CheckRefusedRuns(CheckContext& context) {
   const auto dtypes = ClaimedDTypes(context);
   const auto op = AnyBinary(context);
@@ -351,60 +413,8 @@ void CheckRefusedRuns(CheckContext& context) {
       Prepare(context, "refuse", std::string(kTwoByTwo) + Binary(op, "a", "b") + "    observe: [r]\n",
               dtypes.front());
   if (!good) return;
-  const auto expect_refused = [&](const std::string& check, const Case& spoiled, std::string_view word) {
-    if (context.GaveUp()) return;
-    const SessionRun run = context.Warm().Run(spoiled, good->exact.inputs);
-    const bool named = run.Refused() && run.observation.outcome.text.find(word) != std::string::npos;
-    context.Expect(check, named ? "" : Said(run), fmt::format("unsupported, with {} in the reason", word),
-                   Said(run));
-  };
-  Case spoiled = good->test_case;
-  spoiled.program[0].op = "no_such_op";
-  expect_refused("refuse.op", spoiled, "no_such_op");
-  spoiled = good->test_case;
-  spoiled.program[0].attrs["no_such_attribute"] = Attr{int64_t{1}};
-  expect_refused("refuse.attribute", spoiled, "no_such_attribute");
-  spoiled = good->test_case;
-  spoiled.observe = {"r", "r.no_such_thing"};
-  expect_refused("refuse.observation", spoiled, "no_such_thing");
-  spoiled = good->test_case;
-  Step scope;
-  scope.op = "no_such_scope";
-  scope.steps = good->test_case.program;
-  spoiled.program = {scope};
-  expect_refused("refuse.scope", spoiled, "no_such_scope");
-  // An error of the framework's own: shapes that do not fit.
-  spoiled = good->test_case;
-  spoiled.tensors[1].shape = {3, 5};
-  auto inputs = good->exact.inputs;
-  inputs["b"] = TensorData::Zeros(dtypes.front(), {3, 5});
-  const SessionRun raised = context.Warm().Run(spoiled, inputs);
-  const Outcome& outcome = raised.observation.outcome;
-  const bool said =
-      raised.broken.empty() && !outcome.text.empty() &&
-      (raised.Refused() || (outcome.kind == OutcomeKind::kRaised && !outcome.error_class.empty()));
-  context.Expect("refuse.shapes", said ? "" : Said(raised),
-                 "raised with a class and a text, or unsupported with a reason", Said(raised));
-
-  // Files that a harness never writes.
-  AdapterSession& session = context.Warm();
-  const auto expect_answer = [&](const std::string& check, const std::string& file) {
-    if (context.GaveUp()) return;
-    const SessionRun run = context.Warm().RunOn(good->test_case, file);
-    const bool answered = run.broken.empty() && !run.Completed() && !run.observation.outcome.text.empty();
-    context.Expect(check, answered ? "" : Said(run),
-                   "an answer that says what is wrong with the inputs, no exit", Said(run));
-  };
-  expect_answer("refuse.no_inputs", session.File("there-is-no-such-file"));
-  auto bytes = sdk::FormatSafetensors(good->exact.inputs);
-  bytes.resize(bytes.size() - 3);
-  const std::string cut = context.Warm().File("cut.safetensors");
-  (void)WriteFileBytes(cut, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  expect_answer("refuse.cut_inputs", cut);
-  const std::string other = context.Warm().File("other.safetensors");
-  (void)sdk::WriteSafetensors(other, {{"a", good->exact.inputs.at("a")}});
-  expect_answer("refuse.missing_input", other);
-
+  CheckRefusedPrograms(context, *good, dtypes.front());
+  CheckSpoiledInputs(context, *good);
   const SessionRun after = context.Warm().Run(good->test_case, good->exact.inputs);
   context.Expect("refuse.afterwards", after.Completed() ? WrongValue(after, good->exact.values) : Said(after),
                  "the next program runs as if nothing had been", "exact");

@@ -1,5 +1,4 @@
-// Tiny programs whose exact results every format holds: what an adapter is asked to compute before it is
-// believed.
+// Tiny programs whose exact results every format holds: the first test of an adapter's arithmetic.
 //
 // They are the examples of the op table (harness/words/ops.def). The inputs are small integers (or zeros and
 // ones, for functions) chosen such that the exact result is a number of the dtype, in every floating dtype

@@ -1,4 +1,4 @@
-// AdapterSession: one started adapter, asked message by message, with everything that it answers looked at.
+// AdapterSession: one started adapter, driven message by message, whose every answer is checked.
 //
 // A run of cases goes through CaseRunner, which makes the best of whatever an adapter does. The conformance
 // test of adapters wants the opposite: to see each answer as it came, to send what no harness would send, and
@@ -19,7 +19,7 @@
 
 namespace ulpscope {
 
-/// What is started, and how long each answer may take.
+/// The adapter that is started, and the limits on its answers.
 struct AdapterSubject {
   BackendSpec backend;
   RegistryRow row;
@@ -36,7 +36,7 @@ struct SessionRun {
   bool Refused() const { return broken.empty() && observation.outcome.kind == OutcomeKind::kUnsupported; }
 };
 
-/// What a raw message came to: a line, or the words for what happened instead.
+/// The answer to a raw message: a line, or the words for what happened instead.
 struct SessionAnswer {
   std::optional<std::string> line;
   std::string otherwise;
@@ -48,8 +48,8 @@ class AdapterSession {
   AdapterSession(const AdapterSubject& subject, const Registry& registry, const Scratch& scratch);
   ~AdapterSession();
 
-  /// Starts the process and says hello with these knobs, backend and device. A refusal is in `info().error`.
-  /// "" or what went wrong instead of an answer.
+  /// Starts the process and sends a hello with these knobs, backend and device. A refusal is in
+  /// `info().error`. "" or what went wrong instead of an answer.
   std::string Start(const BackendSpec& spec);
   /// The same with a line of the caller's own for the hello.
   SessionAnswer StartWith(const BackendSpec& spec, std::string_view hello);

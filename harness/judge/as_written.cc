@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "harness/judge/sample.h"
+#include "harness/model/conforming.h"
+#include "harness/model/tensor_diff.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
@@ -20,44 +25,56 @@ namespace {
 constexpr std::string_view kScalar = "scalar.";
 
 /// A number may be converted to float32 first, and what is stored in 16 bits be computed in it: kernels do both.
-bool IsPlain(const PrecisionModel& model) {
-  const auto acc = ParseAcc(model.acc);
-  const auto whole_number = [](const auto& in) {
-    const auto spec = ParseIn(in.second);
-    return in.first.starts_with(kScalar) && spec &&
-           (spec->format == nullptr || spec->bits() >= Binary32().precision);
-  };
-  return std::ranges::all_of(model.in, whole_number) && (model.prod == "exact" || model.prod == "float32") &&
-         acc && (acc->exact() || (acc->wide() && acc->block == 0)) &&
-         (model.mid == "none" || model.mid == "float32") && model.out.ends_with("_rne") &&
-         std::ranges::all_of(model.cuts,
-                             [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
-}
+bool IsPlain(const PrecisionModel& model) { return IsConforming(model, Binary32(), kWritten); }
 
-/// All that computes what is written.
-std::vector<std::unique_ptr<Hypothesis>> Written(const CaseOracle& written, const ValueShape& shape,
-                                                 DType observed) {
-  auto models = written.Bank(shape.name, observed);
-  if (shape.reduction_length > 0 || FormatOf(observed)->precision >= Binary32().precision) return models;
-  std::map<std::string, std::string> numbers;
+/// All that computes what is written, by how Python numbers are converted: a backend converts them in one way.
+using Ways = std::vector<std::vector<std::unique_ptr<Hypothesis>>>;
+
+Ways Written(const CaseOracle& written, const ValueShape& shape, DType observed) {
+  Ways ways;
+  ways.push_back(written.Bank(shape.name, observed));
+  if (shape.reduction_length > 0 || FormatOf(observed)->precision > Binary32().precision) return ways;
+  const bool narrow = FormatOf(observed)->precision < Binary32().precision;
+  const RoundSpec float32 = ToNearest(Binary32());
+  std::map<std::string, RoundSpec> numbers;
   for (const std::string& operand : shape.operands) {
-    if (operand.starts_with(kScalar)) numbers[operand] = "float32_rne";
+    if (operand.starts_with(kScalar)) numbers[operand] = float32;
   }
-  std::vector<Proposal> proposals{{.in = {}, .mid = "float32"}};
-  if (!numbers.empty()) {
-    proposals.push_back({.in = numbers, .mid = "none"});
-    proposals.push_back({.in = numbers, .mid = "float32"});
-  }
-  for (auto& also : written.Propose(shape.name, observed, proposals)) {
-    if (IsPlain(also->model())) models.push_back(std::move(also));
-  }
-  return models;
+  const auto propose = [&](const std::map<std::string, RoundSpec>& in, const RoundSpec& mid) {
+    for (auto& also : written.Propose(shape.name, observed, std::vector<Proposal>{{.in = in, .mid = mid}})) {
+      if (IsPlain(also->model())) ways.back().push_back(std::move(also));
+    }
+  };
+  if (narrow) propose({}, float32);
+  if (numbers.empty()) return ways;
+  ways.emplace_back();
+  propose(numbers, {});
+  if (narrow) propose(numbers, float32);
+  return ways;
 }
 
 }  // namespace
 
 bool IsAsWritten(const Classification& classification) {
   return std::ranges::any_of(classification.models, IsPlain);
+}
+
+bool IsGivenAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
+                      const std::vector<int64_t>& elements) {
+  const auto shape = written.Describe(value);
+  if (!shape || elements.empty()) return false;
+  for (const auto& models : Written(written, *shape, observed.dtype)) {
+    for (const auto& model : models) {
+      for (const int order : model->Orders()) {
+        const auto stored = model->Stored(order, elements);
+        bool all = true;
+        for (size_t k = 0; k < elements.size() && all; ++k)
+          all = SameValue(stored[k], observed.At(elements[k]));
+        if (all) return true;
+      }
+    }
+  }
+  return false;
 }
 
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
@@ -69,24 +86,47 @@ void ShowAsWritten(const CaseOracle& written, const std::string& value, const Te
   const auto looked = ElementsToCheck(
       observed.shape,
       std::clamp(kMostTerms / std::max<int64_t>(1, 4 * shape->terms), int64_t{64}, kMostLookedAt));
-  std::vector<bool> given(looked.size(), false);
-  std::vector<double> nearest(looked.size(), std::numeric_limits<double>::quiet_NaN());
-  for (const auto& model : Written(written, *shape, observed.dtype)) {
-    for (const int order : model->Orders()) {
-      const auto stored = model->Stored(order, looked);
-      for (size_t k = 0; k < looked.size(); ++k) {
-        const double here = observed.At(looked[k]);
-        given[k] = given[k] || SameValue(stored[k], here);
-        if (!(std::fabs(nearest[k] - here) <= std::fabs(stored[k] - here))) nearest[k] = stored[k];
+  struct Given {
+    std::vector<bool> given;
+    std::vector<double> nearest;
+  };
+  std::optional<Given> best;
+  for (const auto& models : Written(written, *shape, observed.dtype)) {
+    Given way{.given = std::vector<bool>(looked.size(), false),
+              .nearest = std::vector<double>(looked.size(), std::numeric_limits<double>::quiet_NaN())};
+    for (const auto& model : models) {
+      for (const int order : model->Orders()) {
+        const auto stored = model->Stored(order, looked);
+        for (size_t k = 0; k < looked.size(); ++k) {
+          const double here = observed.At(looked[k]);
+          way.given[k] = way.given[k] || SameValue(stored[k], here);
+          if (!(std::fabs(way.nearest[k] - here) <= std::fabs(stored[k] - here))) way.nearest[k] = stored[k];
+        }
       }
     }
+    if (!best || std::ranges::count(way.given, true) > std::ranges::count(best->given, true))
+      best = std::move(way);
   }
+  const std::vector<bool>& given = best->given;
+  const std::vector<double>& nearest = best->nearest;
   result->shown_by.clear();
   result->as_written.clear();
   result->shown_count = std::ranges::count(given, false);
   result->shown_of = static_cast<int64_t>(looked.size());
-  for (size_t k = 0; k < looked.size() && result->shown_by.size() < kMostShown; ++k) {
-    if (given[k]) continue;
+  // Those furthest off, in the order of the tensor.
+  std::vector<size_t> off;
+  for (size_t k = 0; k < looked.size(); ++k) {
+    if (!given[k]) off.push_back(k);
+  }
+  if (off.size() > kMostShown) {
+    const auto distance = [&](size_t k) {
+      return ElementDistance(observed.At(looked[k]), nearest[k], observed.dtype);
+    };
+    std::ranges::stable_sort(off, std::greater(), distance);
+    off.resize(kMostShown);
+    std::ranges::sort(off);
+  }
+  for (const size_t k : off) {
     result->shown_by.push_back(looked[k]);
     result->as_written.push_back(nearest[k]);
   }

@@ -4,7 +4,9 @@
 // round elsewhere, but what this one would have given.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "harness/model/oracle.h"
 
@@ -12,6 +14,10 @@ namespace ulpscope {
 
 /// One of the models that are left computes what is written.
 bool IsAsWritten(const Classification& classification);
+
+/// One way to compute what is written gives all of these elements: in one order of its sums, with numbers converted in one way.
+bool IsGivenAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
+                      const std::vector<int64_t>& elements);
 
 /// Puts into `result` the elements of `observed` that what is written gives otherwise, in any order that is tried. `written`: an oracle
 /// of that one model.

@@ -12,9 +12,9 @@
 #include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/classify.h"
-#include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
 #include "harness/judge/sample.h"
+#include "harness/model/flat_program.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 #include "harness/words/ops.h"
@@ -28,6 +28,10 @@ using Uses = std::set<Use>;
 
 constexpr const char* kRounded = "rounded";
 constexpr const char* kUnrounded = "unrounded";
+/// Of a product in float32 or wider that is added without being rounded.
+constexpr const char* kContractedUse = "contracted";
+/// Some steps read the value unrounded, and their names follow; others read it rounded.
+constexpr const char* kSplit = "split";
 /// Of a value's name, where it is read unrounded.
 constexpr const char* kFree = "@unrounded";
 
@@ -75,24 +79,46 @@ class AskedJudge {
   }
 
  private:
-  bool IsView(size_t i) const { return program_.IsArrangement(i); }
+  /// A cast to a format that holds the operand's changes no number: it shows the version that is requested of it, as a view does.
+  bool IsView(size_t i) const { return program_.IsArrangement(i) || widenings_.contains(i); }
 
-  /// The uses on the way whose operand has 16 bits. False where there is none, or there are too many.
+  /// The step that computes `name`, seen through views.
+  std::optional<size_t> ComputedBy(const std::string& name) const {
+    return program_.ComputedBy(name, widenings_);
+  }
+
+  /// Casts of values that steps compute, to wider formats.
+  void FindWidenings(const CaseOracle& oracle) {
+    for (const size_t i : Needed()) {
+      const Step& step = program_.steps[i].step;
+      if (step.op != "cast" || !program_.made_by.contains(step.of.front().name)) continue;
+      const auto from = oracle.Describe(step.of.front().name), to = oracle.Describe(step.as);
+      if (from && to && IsFloating(from->declared) && IsFloating(to->declared) &&
+          Holds(*FormatOf(to->declared), *FormatOf(from->declared)))
+        widenings_.insert(i);
+    }
+    // The value itself is what was observed.
+    widenings_.erase(program_.made_by.at(value_));
+  }
+
+  /// The uses of intermediates that have 16 bits. False if there is none, or there are too many.
   bool FindUses() {
     auto oracle = open_(case_, inputs_, {.unrounded = {}, .as_written = true});
     if (!oracle) return false;
+    FindWidenings(**oracle);
     for (const size_t i : Needed()) {
       if (IsView(i)) continue;
       for (const Operand& operand : program_.steps[i].step.of) {
-        const auto by = operand.IsScalar() ? std::nullopt : program_.ComputedBy(operand.name);
+        const auto by = operand.IsScalar() ? std::nullopt : ComputedBy(operand.name);
         if (!by) continue;
         const std::string& maker = program_.steps[*by].step.as;
         const auto shape = (*oracle)->Describe(maker);
         if (!shape || !IsFloating(shape->declared)) continue;
         const OpRow* op = FindOp(program_.steps[*by].step.op);
-        if (FormatOf(shape->declared)->precision > Binary16().precision ||
-            (op != nullptr && op->operands.most == 0))
-          continue;
+        const bool narrow = FormatOf(shape->declared)->precision <= Binary16().precision;
+        const bool contracts = IsContraction(program_.steps[*by].step, program_.steps[i].step);
+        if ((!narrow && !contracts) || (op != nullptr && op->operands.most == 0)) continue;
+        if (!narrow) contracted_.insert(maker);
         all_.insert({i, operand.name});
         maker_[{i, operand.name}] = maker;
       }
@@ -114,6 +140,12 @@ class AskedJudge {
       }
     }
     return needed;
+  }
+
+  /// A kernel that multiplies and adds in one instruction rounds no product, in any format.
+  static bool IsContraction(const Step& product, const Step& sum) {
+    return product.op == "mul" && (sum.op == "add" || sum.op == "sub") && product.attrs.empty() &&
+           sum.attrs.empty();
   }
 
   bool ChooseElements() {
@@ -158,7 +190,7 @@ class AskedJudge {
 
   /// A view shows the version that was asked of it; other steps read what the set says.
   bool ReadsFree(size_t i, bool is_free, const std::string& operand, const Uses& unrounded) const {
-    if (!program_.made_by.contains(operand) || !program_.ComputedBy(operand)) return false;
+    if (!program_.made_by.contains(operand) || !ComputedBy(operand)) return false;
     return IsView(i) ? is_free : unrounded.contains({i, operand});
   }
 
@@ -300,19 +332,39 @@ class AskedJudge {
     const Uses open = OpenUses(uses);
     if (shares_.size() > static_cast<size_t>(kMostSets)) return std::nullopt;
     for (const auto& [use, maker] : maker_) {
+      if (contracted_.contains(maker) && !uses.contains(use) && !open.contains(use)) continue;
       auto& words = found.on_the_way[maker];
       // What the set says comes first.
       for (const bool unrounded : {uses.contains(use), !uses.contains(use)}) {
-        const std::string word = unrounded ? kUnrounded : kRounded;
+        const std::string word = !unrounded                    ? kRounded
+                                 : contracted_.contains(maker) ? kContractedUse
+                                                               : kUnrounded;
         if ((open.contains(use) || uses.contains(use) == unrounded) && !Contains(words, word))
           words.push_back(word);
       }
     }
+    TellSplitReads(uses, open, &found);
     Strip(**oracle, &found);
     found.piece = "asked";
     found.rests_on_likelihood = true;
     found.label = DescribeOnTheWay(found.on_the_way, false) + "; " + found.label;
     return found;
+  }
+
+  /// A kernel of two loops sums what it computes, in its registers, and reads what it has stored for the rest: of a value that some
+  /// steps read unrounded and others rounded, whichever of the open uses are, the steps are named that read it unrounded.
+  void TellSplitReads(const Uses& uses, const Uses& open, Classification* found) const {
+    std::map<std::string, std::set<std::string>> free, stored;
+    for (const auto& [use, maker] : maker_) {
+      if (open.contains(use)) continue;
+      (uses.contains(use) ? free : stored)[maker].insert(program_.steps[use.first].step.as);
+    }
+    for (const auto& [maker, steps] : free) {
+      if (contracted_.contains(maker) || !stored.contains(maker)) continue;
+      auto& words = found->on_the_way[maker];
+      words = {kSplit};
+      words.insert(words.end(), steps.begin(), steps.end());
+    }
   }
 
   /// What was rounded on the way is said by `on_the_way`, not by the models.
@@ -325,16 +377,16 @@ class AskedJudge {
       std::set<PrecisionModel> left;
       for (PrecisionModel& model : *models) {
         std::erase_if(model.cuts, [&](const auto& cut) { return !own(cut.first); });
-        if (model.cuts.empty()) model.mid = "none";
+        if (model.cuts.empty()) model.mid = {};
         left.insert(std::move(model));
       }
       models->assign(left.begin(), left.end());
     }
-    found->facets.clear();
+    found->facets = {};
     found->facets_in.clear();
     found->cuts.clear();
     ProjectFacets(*shape, found);
-    found->label = LabelOf(*shape, observed_.dtype, *found);
+    SetLabel(*shape, observed_.dtype, ErrorsOf::kThisStep, found);
   }
 
   const Case& case_;
@@ -344,8 +396,10 @@ class AskedJudge {
   const OpenPiece& open_;
   OracleCounts& counts_;
   const FlatProgram program_;
+  std::set<size_t> widenings_;
   Uses all_;                          ///< that might be of an unrounded value
   std::map<Use, std::string> maker_;  ///< the value that each of them is of
+  std::set<std::string> contracted_;  ///< makers in float32 or wider
   std::vector<int64_t> elements_;
   std::map<Uses, double> shares_;
   std::map<int, int64_t> same_in_;  ///< order -> the most elements that a set gave in it
@@ -362,9 +416,24 @@ std::optional<Classification> JudgeAsAsked(const Case& opened,
 }
 
 std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string>>& on_the_way, bool plural) {
-  std::vector<std::string> rounded, unrounded, either;
+  std::vector<std::string> rounded, unrounded, either, contracted, perhaps;
+  std::vector<std::string> split;
   bool open = false;
   for (const auto& [name, words] : on_the_way) {
+    if (words.front() == kSplit) {
+      split.push_back(fmt::format("{} unrounded in {} and rounded elsewhere", name,
+                                  Join(std::vector(words.begin() + 1, words.end()), " and ")));
+      continue;
+    }
+    if (words == std::vector<std::string>{kContractedUse}) {
+      contracted.push_back(name);
+      continue;
+    }
+    // What may be rounded in float32 or not says nothing of the roundings to 16 bits.
+    if (Contains(words, kContractedUse)) {
+      perhaps.push_back(name);
+      continue;
+    }
     open = open || words.size() > 1;
     if (words.size() == 1)
       (words.front() == kRounded ? rounded : unrounded).push_back(name);
@@ -383,12 +452,20 @@ std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string
     names.pop_back();
     return fmt::format("{} {} {}", Join(names, ", "), conjunction, last);
   };
+  if (!split.empty()) return fmt::format("{} {}", plural ? "read" : "reads", Join(split, ", and "));
+  if (contracted.empty() && rounded.empty() && unrounded.empty() && either.empty() && !perhaps.empty())
+    return fmt::format("{} {} (not rounded before the sum)", plural ? "contract" : "contracts",
+                       listed(perhaps, "or"));
+  if (!contracted.empty())
+    return fmt::format("{} {} ({} not rounded before the sum)", plural ? "contract" : "contracts",
+                       listed(contracted, "and"), contracted.size() > 1 ? "they are" : "it is");
   if (rounded.empty() && either.empty())
-    return fmt::format("{} nothing on the way", plural ? "round" : "rounds");
+    return fmt::format("{} no intermediate", plural ? "round" : "rounds");
   if (!unrounded.empty() && (open || unrounded.size() < rounded.size()))
-    return fmt::format("{} not round {} on the way", plural ? "do" : "does", listed(unrounded, "or"));
-  if (open) return fmt::format("{} not round all that is written on the way", plural ? "do" : "does");
-  return fmt::format("{} nothing but {} on the way", plural ? "round" : "rounds", listed(rounded, "and"));
+    return fmt::format("{} not round {}", plural ? "do" : "does", listed(unrounded, "or"));
+  if (open)
+    return fmt::format("{} not round every intermediate that the program rounds", plural ? "do" : "does");
+  return fmt::format("{} no intermediate but {}", plural ? "round" : "rounds", listed(rounded, "and"));
 }
 
 }  // namespace ulpscope

@@ -18,7 +18,7 @@ namespace ulpscope {
 
 /// `opened`: the program (harness/casefile/open.h); `value`: one that it gives; `observed`: what it was when nothing else was
 /// observed. `on_the_way` of the answer names the intermediates in 16 bits: "rounded", "unrounded", or both where the results
-/// follow either way. None where no set tried gives nearly all results, or the program as it is written gives as many.
+/// follow either way; "split" and the steps that read it unrounded, where others read it rounded; and products in float32 or wider that are added: "contracted" where they are not rounded first. None where no set tried gives nearly all results, or the program as it is written gives as many.
 std::optional<Classification> JudgeAsAsked(const Case& opened,
                                            const std::map<std::string, TensorData>& inputs,
                                            const std::string& value, const TensorData& observed,

@@ -7,12 +7,8 @@
 namespace ulpscope {
 namespace {
 
-/// What of the program a trace does not have, because it ran outside the regions that were compiled.
-std::set<std::string> LeftOutOfTrace(const CaseResult& result) {
-  std::set<std::string> left_out;
-  std::copy_if(result.notes.begin(), result.notes.end(), std::inserter(left_out, left_out.end()),
-               [](const std::string& note) { return note.starts_with("cut: ran eagerly"); });
-  return left_out;
+std::set<std::string> Untraced(const CaseResult& result) {
+  return {result.untraced.begin(), result.untraced.end()};
 }
 
 }  // namespace
@@ -31,7 +27,7 @@ CastKeys CastKeysOf(const CaseResult& result, const std::string& stage) {
 }
 
 std::string StageThatDiffers(const CaseResult& a, const CaseResult& b) {
-  const bool same_part = LeftOutOfTrace(a) == LeftOutOfTrace(b);
+  const bool same_part = Untraced(a) == Untraced(b);
   std::set<std::string> seen;
   for (const Cast& cast : a.casts) {
     // What runs beside the regions is in the graphs that a compiler of the whole gets, and in no other stage.

@@ -13,8 +13,7 @@ namespace ulpscope {
 
 std::optional<Chunks> ChunksShown(const Hypothesis& hypothesis, int64_t k, std::span<const int64_t> elements,
                                   std::span<const double> stored) {
-  const auto acc = ParseAcc(hypothesis.model().acc);
-  if (!acc || acc->partial == nullptr) return std::nullopt;
+  if (hypothesis.model().acc.partial == nullptr) return std::nullopt;
   Chunks chunks{.apart = ChunkPartners(k)};
   for (size_t i = 0; i < elements.size() && !chunks.apart.empty(); ++i) {
     const auto positions = hypothesis.Together(elements[i], stored[i]);

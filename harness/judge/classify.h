@@ -8,8 +8,10 @@
 // set, never a guess.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "harness/judge/classify_options.h"
 #include "harness/model/oracle.h"
@@ -19,6 +21,16 @@ namespace ulpscope {
 /// Classifies one value.
 Classification ClassifyValue(const CaseOracle& oracle, const std::string& value, const TensorData& observed,
                              const ClassifyOptions& options = {});
+
+/// Some elements of a value with their exact results, which every backend shares.
+struct ExactElements {
+  std::vector<int64_t> elements;
+  std::vector<Reference> references;
+};
+
+/// Puts the errors of these elements against the exact results into `result`: the largest in units in the last place and the largest
+/// in size. Leaves it as it is where no element has an exact result.
+void MeasureErrors(const ExactElements& exact, const TensorData& observed, Classification* result);
 
 /// Classifies every observed value.
 std::map<std::string, Classification> ClassifyValues(const CaseOracle& oracle,

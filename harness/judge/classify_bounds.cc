@@ -9,18 +9,12 @@
 #include "harness/judge/chunks.h"
 #include "harness/judge/classifier.h"
 #include "harness/judge/flushing.h"
+#include "harness/judge/rule_numbers.h"
+#include "harness/model/exclusion.h"
 #include "harness/num/float_format.h"
 #include "harness/num/tensor_data.h"
 
 namespace ulpscope {
-namespace {
-
-/// Elements that every model is held against, less where sums are long.
-constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17, kRestTerms = int64_t{1} << 24;
-/// Where more than one in so many hang on the order, which ones is not kept.
-constexpr size_t kOpenShare = 2;
-
-}  // namespace
 
 void Classifier::TryFlushing() {
   const std::set<PrecisionModel> keep = Survivors();
@@ -56,21 +50,21 @@ Exclusion Classifier::ExclusionOf(const Trial& trial) const {
                       .low = range.lo,
                       .high = range.hi,
                       .why = why};
-  const std::string observed = FormatNumber(exclusion.observed), low = FormatNumber(range.lo),
-                    high = FormatNumber(range.hi), exact = FormatNumber(exclusion.reference);
+  const std::string observed = FormatNumber(exclusion.observed), low = FormatNumber(range.lo);
   if (how == How::kStore) {
-    exclusion.why = fmt::format("{} is not a value that this model can store (nearest: {})", observed, low);
+    exclusion.by = ExcludedBy::kStore;
+    exclusion.why =
+        fmt::format("{} is not a value that this model's output can hold (nearest: {})", observed, low);
   } else if (how == How::kOrders) {
+    exclusion.by = ExcludedBy::kOrders;
     exclusion.why = fmt::format(
         "observed {}; the {} results that this model's summation orders give here lie between {} and {} "
         "without it (exact "
         "value {})",
-        observed, possible, low, high, exact);
+        observed, possible, low, FormatNumber(range.hi), FormatNumber(exclusion.reference));
   } else if (how == How::kBounds) {
-    const std::string bounds = std::isnan(range.lo)   ? "a NaN or an infinity"
-                               : range.lo == range.hi ? "exactly " + low
-                                                      : "between " + low + " and " + high + " in any order";
-    exclusion.why = fmt::format("observed {}, this model gives {} (exact value {})", observed, bounds, exact);
+    exclusion.by = ExcludedBy::kBounds;
+    exclusion.why = BoundsSentence(exclusion, "this model");
   }
   return exclusion;
 }
@@ -93,28 +87,30 @@ size_t Classifier::FirstElements() const {
   return std::min(elements_.size(), static_cast<size_t>(std::clamp<int64_t>(affordable, 16, kFirstElements)));
 }
 
-void Classifier::TryRest(std::set<PrecisionModel>* likely) {
+void Classifier::TryRest() {
   const int64_t rest =
       static_cast<int64_t>(elements_.size() - FirstElements()) * std::max<int64_t>(1, shape_.terms);
   int64_t affordable = rest == 0 ? 0 : kRestTerms / rest;
   for (Trial& trial : trials_) {
     if (!trial.survived || trial.passed == elements_.size()) continue;
-    if (!likely->contains(trial.hypothesis->model()) && affordable-- <= 0) continue;
+    if (!now_.likely.contains(trial.hypothesis->model()) && affordable-- <= 0) continue;
     Try(&trial, trial.passed, elements_.size());
     trial.hypothesis->Forget();
   }
   std::set<PrecisionModel> left;
   for (const Trial& trial : trials_) {
-    if (trial.survived && likely->contains(trial.hypothesis->model())) left.insert(trial.hypothesis->model());
+    if (trial.survived && now_.likely.contains(trial.hypothesis->model()))
+      left.insert(trial.hypothesis->model());
   }
-  *likely = left;
+  now_.likely = left;
 }
 
 size_t Classifier::Unstorable(const Hypothesis& hypothesis) {
-  const PrecisionModel& model = hypothesis.model();
-  std::string key = model.acc + "|" + model.mid + "|" + model.out;
-  for (const auto& [cut, format] : model.cuts) key += "|" + cut + ":" + format;
-  const auto [known, is_new] = unstorable_.emplace(std::move(key), elements_.size());
+  // What rounds operands and products is not asked: the store comes after them.
+  PrecisionModel stores = hypothesis.model();
+  stores.in.clear();
+  stores.prod = {};
+  const auto [known, is_new] = unstorable_.emplace(stores.Name(), elements_.size());
   if (!is_new) return known->second;
   if (distinct_.empty()) {
     std::unordered_set<double> seen;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "harness/judge/label.h"
 #include "harness/model/oracle.h"
 
 namespace ulpscope {
@@ -30,10 +31,16 @@ struct ClassifyOptions {
   bool settle = true;
   /// Models beside the bank: what a contract names may be a combination that the bank does not list.
   std::vector<Proposal> named = {};
+  /// Elements that are looked at besides the sample, where no sum makes elements of one line belong together.
+  std::vector<int64_t> also = {};
   enum class Evidence { kAll, kHard };
   Evidence evidence = Evidence::kAll;  ///< kHard leaves likelihood out: `models` is `models_proved`
   /// The operands are random numbers: orders that are not simulated err as those that are.
   bool ordinary = false;
+  ErrorsOf errors = ErrorsOf::kThisStep;  ///< for the label
+  /// A contract that does not name the store: what it asks for is excluded only together with a store that keeps either
+  /// neighbour. Null: stores that are listed are all that is tried.
+  const ValueDemand* any_store_of = nullptr;
 };
 
 }  // namespace ulpscope

@@ -11,18 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "harness/judge/joining.h"
 #include "harness/model/case.h"
 #include "harness/model/observation.h"
 #include "harness/model/run_report.h"
 
 namespace ulpscope {
-
-/// What one companion showed of one value.
-struct ProofInput {
-  std::string name;  ///< of the companion
-  const Classification* classification = nullptr;
-  int bits = 0;  ///< that its results use at most: what rounds them to fewer did not give them
-};
 
 /// `base`, whose results use at most `bits` significant bits, with what `inputs` exclude left out. Kinds without a reference are passed
 /// over; a base without one is returned as it is. `value`, `observed`: its name and dtype.

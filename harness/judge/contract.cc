@@ -9,6 +9,7 @@
 #include "harness/base/find.h"
 #include "harness/base/pattern.h"
 #include "harness/base/text.h"
+#include "harness/judge/label.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
@@ -18,90 +19,123 @@ namespace {
 constexpr std::string_view kInPrefix = "in.";
 constexpr std::string_view kCutsPrefix = "cuts.";
 
-bool InsideFacet(const PrecisionModel& model, const std::string& facet, const std::vector<std::string>& words,
+using Roundings = std::optional<RoundSpec> DemandWord::*;
+
+/// One of `words`, as the facet `which` has them, is this rounding.
+bool Allows(const DemandWords& words, Roundings which, const RoundSpec& rounding) {
+  return std::ranges::any_of(words, [&](const DemandWord& word) { return word.*which == rounding; });
+}
+
+bool InsideFacet(const PrecisionModel& model, const std::string& facet, const DemandWords& words,
                  const Classification& classification) {
   // What gives the same bits whatever the operands is what was asked for.
-  const auto as_exact = [&](const std::string& word) {
-    const auto same = classification.as_exact.find(facet);
-    return word == "exact" && same != classification.as_exact.end() &&
-           std::ranges::any_of(same->second, [&](const auto& each) { return Contains(words, each); });
-  };
-  if (facet == "prod") return Contains(words, model.prod) || as_exact(model.prod);
-  if (facet == "acc") return ContainsAccumulator(words, model.acc) || as_exact(model.acc);
-  if (facet == "mid") return Contains(words, model.mid);
-  if (facet == "out") return Contains(words, model.out);
-  if (facet.starts_with(kInPrefix)) {
-    return Contains(words, LookupOr(model.in, facet.substr(kInPrefix.size()), "as_is"));
+  const AsExact& same = classification.as_exact;
+  if (facet == "prod") {
+    const auto allowed = [&](const RoundSpec& prod) { return Allows(words, &DemandWord::prod, prod); };
+    return allowed(model.prod) ||
+           (model.prod.none() && (same.any_prod || std::ranges::any_of(same.prod, allowed)));
   }
-  if (facet.starts_with(kCutsPrefix)) {
-    return Contains(words, LookupOr(model.cuts, facet.substr(kCutsPrefix.size()), "none"));
+  if (facet == "acc") {
+    const auto allowed = [&](const AccSpec& acc) { return ContainsAccumulator(words, acc); };
+    return allowed(model.acc) ||
+           (model.acc.exact() && (same.any_acc || std::ranges::any_of(same.acc, allowed)));
   }
+  if (facet == "mid") return Allows(words, &DemandWord::mid, model.mid);
+  if (facet == "out") return Allows(words, &DemandWord::out, model.out);
+  if (facet.starts_with(kInPrefix))
+    return Allows(words, &DemandWord::in, LookupOr(model.in, facet.substr(kInPrefix.size())));
+  if (facet.starts_with(kCutsPrefix))
+    return Allows(words, &DemandWord::mid, LookupOr(model.cuts, facet.substr(kCutsPrefix.size())));
   if (facet != "in") return false;
   std::set<std::string> operands;
-  for (const auto& [operand, survivors] : classification.facets_in) operands.insert(operand);
-  for (const auto& [operand, word] : model.in) operands.insert(operand);
-  if (operands.empty()) return Contains(words, "as_is");
+  for (const auto& [operand, roundings] : classification.facets_in) operands.insert(operand);
+  for (const auto& [operand, in] : model.in) operands.insert(operand);
+  if (operands.empty()) return Allows(words, &DemandWord::in, {});
   return std::ranges::all_of(operands, [&](const std::string& operand) {
-    return Contains(words, LookupOr(model.in, operand, "as_is"));
+    return Allows(words, &DemandWord::in, LookupOr(model.in, operand));
   });
 }
 
 /// A wider sum that is rounded to float32 before a narrower store errs less than a float32 sum before that store does.
 bool IsWideThroughFloat32(const PrecisionModel& model) {
-  const auto acc = ParseAcc(model.acc);
-  const auto out = ParseOut(model.out);
-  return model.mid == "float32" && acc && out && (acc->exact() || acc->bits() > Binary32().precision) &&
-         out->format->precision < Binary32().precision;
+  return model.mid.rounds_to(Binary32()) && model.acc.bits() > Binary32().precision &&
+         model.out.bits() < Binary32().precision;
 }
 
 /// The quotient of a float32 mean is a float32 number: that is what float32 throughout asks for.
 PrecisionModel WithoutItsOwnFormat(PrecisionModel model) {
-  const auto acc = ParseAcc(model.acc);
-  if (acc && acc->binary() && acc->format->name == model.mid) model.mid = "none";
+  if (model.acc.binary() && model.mid.rounds_to(*model.acc.format)) model.mid = {};
   return model;
 }
 
 /// tf32 has float16's bits: a rounding to it before that store shows among float16's subnormals alone.
 PrecisionModel WithoutTf32BeforeFloat16(PrecisionModel model) {
-  if (model.mid != "tf32" || !model.out.starts_with("float16_")) return model;
-  model.mid = "none";
-  model.out = "float16_rne";
+  if (!model.mid.rounds_to(Tf32()) || !model.out.rounds_to(Binary16())) return model;
+  model.mid = {};
+  model.out = ToNearest(Binary16());
   return model;
 }
 
 /// Some sum in float32 or wider is what it asks for, or as good to it as any.
 bool AllowsWideSum(const ValueDemand& demand) {
   const auto words = demand.facets.find("acc");
-  if (words == demand.facets.end() || ContainsAccumulator(words->second, "float32")) return true;
-  return std::ranges::any_of(words->second, [](const std::string& word) {
-    const auto acc = ParseAcc(word);
-    return acc && acc->wide();
-  });
+  if (words == demand.facets.end() || ContainsAccumulator(words->second, SumsIn(Binary32()))) return true;
+  return std::ranges::any_of(words->second,
+                             [](const DemandWord& word) { return word.acc && word.acc->wide(); });
 }
 
 /// Its sum has one addition, whose rounding is the store's wherever `exact` gives the same bits.
 bool IsAddedByTheStore(const PrecisionModel& model, const PrecisionModel& exact,
                        const Classification& classification) {
-  const auto once = classification.as_exact.find(std::string(kAccOnce));
-  return once != classification.as_exact.end() && Contains(once->second, model.acc) && model.mid == "none" &&
-         exact.acc == "exact" && (exact.mid == "none" || exact.mid == "float32") && exact.in == model.in &&
-         exact.prod == model.prod && exact.out == model.out && exact.cuts == model.cuts;
+  return Contains(classification.as_exact.acc_once, model.acc) && model.mid.none() && exact.acc.exact() &&
+         exact.mid.none_or(Binary32()) && exact.in == model.in && exact.prod == model.prod &&
+         exact.out == model.out && exact.cuts == model.cuts;
+}
+
+/// No model is left, and reading an operand in a format that the demand does not name gives the results bit by bit.
+bool ReadsOtherwise(const ValueDemand& demand, const Classification& classification) {
+  return std::ranges::any_of(classification.reads, [&](const auto& read) {
+    const auto own = demand.facets.find(std::string(kInPrefix) + read.first), all = demand.facets.find("in");
+    const auto& words = own != demand.facets.end() ? own : all;
+    if (words == demand.facets.end()) return false;
+    const auto allowed = [&](const std::string& word) {
+      return word == "stored" || word == "unrounded" ||
+             std::ranges::any_of(words->second, [&](const DemandWord& each) {
+               return each.in && each.in->format != nullptr && each.in->pieces == 1 &&
+                      each.in->format->name == word;
+             });
+    };
+    return std::ranges::none_of(read.second, allowed);
+  });
+}
+
+/// The words of `model` for a facet that a demand may name, each with the operand where it is one of several.
+std::vector<std::string> WordsOf(const PrecisionModel& model, const std::string& facet,
+                                 const DemandWords& allowed) {
+  if (facet == "prod") return {ProdWord(model.prod)};
+  if (facet == "acc") return {AccWord(model.acc)};
+  if (facet == "mid") return {MidWord(model.mid)};
+  if (facet == "out") return {OutWord(model.out)};
+  if (facet.starts_with(kInPrefix)) return {InWord(LookupOr(model.in, facet.substr(kInPrefix.size())))};
+  if (facet.starts_with(kCutsPrefix))
+    return {MidWord(LookupOr(model.cuts, facet.substr(kCutsPrefix.size())))};
+  std::vector<std::string> words;
+  for (const auto& [operand, in] : model.in) {
+    if (!Allows(allowed, &DemandWord::in, in)) words.push_back(InWord(in) + " of " + operand);
+  }
+  return words.empty() ? std::vector<std::string>{"as_is"} : words;
 }
 
 PrecisionModel AsFloat32(PrecisionModel model) {
-  model.acc = "float32";
-  model.mid = "none";
+  model.acc = SumsIn(Binary32());
+  model.mid = {};
   return model;
 }
 
 }  // namespace
 
-bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc) {
-  if (Contains(words, acc)) return true;
-  const auto spec = ParseAcc(acc);
-  return spec && std::any_of(AccClasses().begin(), AccClasses().end(), [&](const AccClass& each) {
-           return each.holds(*spec) && Contains(words, std::string(each.name));
-         });
+bool ContainsAccumulator(const DemandWords& words, const AccSpec& acc) {
+  return std::ranges::any_of(words, [&](const DemandWord& word) { return word.Holds(acc); });
 }
 
 bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {
@@ -116,23 +150,11 @@ bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Clas
 
 ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& classification) {
   using enum ContractVerdict;
-  switch (classification.kind) {
-    case ClassificationKind::kNoReference:
-    case ClassificationKind::kNotFloating:
-    case ClassificationKind::kNotJudged:
-      return kUndetermined;
-    case ClassificationKind::kWrongShape:
-    case ClassificationKind::kWrongValue:
-      return kViolates;
-    case ClassificationKind::kUnmodelled:
-    case ClassificationKind::kIdentified:
-    case ClassificationKind::kIndistinguishable:
-    case ClassificationKind::kExactOnly:
-      break;
-  }
+  if (IsUnknown(classification.kind)) return kUndetermined;
+  if (IsWrong(classification.kind)) return kViolates;
   const auto inside = [&](const PrecisionModel& model) { return IsInside(model, demand, classification); };
   const auto &proved = classification.models_proved, &models = classification.models;
-  if (proved.empty()) return kUnmodelled;
+  if (proved.empty()) return ReadsOtherwise(demand, classification) ? kViolates : kUnmodelled;
   // Exclusion is proof: where nothing that the contract allows is left, it is violated, whatever explains the value.
   if (std::ranges::none_of(proved, inside)) return kViolates;
   // It proves nothing about what is left: to conform, a value has to fit.
@@ -156,7 +178,11 @@ ContractVerdict JudgeContract(const Case& test_case, const std::string& value, c
   if (demand == test_case.contract.values.end()) return ContractVerdict::kNotJudged;
   if (demand->second.dtype && *demand->second.dtype != Name(result.dtype)) return ContractVerdict::kViolates;
   if (demand->second.facets.empty()) return ContractVerdict::kConforms;
-  const ContractVerdict verdict = JudgeFacets(demand->second, result.classification);
+  ContractVerdict verdict = JudgeFacets(demand->second, result.classification);
+  if (verdict == ContractVerdict::kConforms &&
+      (!HidesSums(value, demand->second, result.classification).empty() ||
+       HidesReading(demand->second, result.dtype, result.classification)))
+    verdict = ContractVerdict::kUndetermined;
   // Of errors that are hardly larger than float32's the listed sums are not all that a class allows. Behind a narrow store they are the
   // store's, and say nothing of what was excluded.
   const bool as_float32 =
@@ -186,12 +212,64 @@ bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome) {
   return match.match.empty() || SearchPattern(match.match, outcome.text);
 }
 
+std::string HidesSums(const std::string& value, const ValueDemand& demand,
+                      const Classification& classification) {
+  const auto speaks = [&](const auto& facet) {
+    return facet.first == "mid" || facet.first.starts_with(kCutsPrefix);
+  };
+  if (!demand.facets.contains("acc") || std::ranges::any_of(demand.facets, speaks)) return "";
+  const std::string inside = value + ".";
+  std::string hides;
+  for (const PrecisionModel& model : classification.models) {
+    const auto narrower = [&](const auto& cut) {
+      return cut.first.starts_with(inside) && cut.second.bits() < model.acc.bits();
+    };
+    const auto cut = std::ranges::find_if(model.cuts, narrower);
+    if (cut == model.cuts.end()) return "";
+    if (hides.empty())
+      hides = fmt::format("the {} ({})", StepInside(cut->first, value), MidWord(cut->second));
+  }
+  return hides;
+}
+
+bool HidesReading(const ValueDemand& demand, DType observed, const Classification& classification) {
+  const auto reads = [](const auto& facet) {
+    return facet.first == "prod" || facet.first == "in" || facet.first.starts_with(kInPrefix);
+  };
+  return observed == DType::kFloat64 && classification.reproduced < 1 && !classification.facets.acc.empty() &&
+         std::ranges::any_of(demand.facets, reads);
+}
+
+std::string LeftOpen(const ValueDemand& demand, const Classification& classification) {
+  constexpr size_t kReadable = 4;
+  std::map<std::string, std::vector<std::string>> open;
+  for (const PrecisionModel& model : classification.models_proved) {
+    if (IsInside(model, demand, classification)) continue;
+    for (const auto& [facet, words] : demand.facets) {
+      if (InsideFacet(model, facet, words, classification)) continue;
+      for (const std::string& word : WordsOf(model, facet, words)) {
+        if (!Contains(open[facet], word)) open[facet].push_back(word);
+      }
+    }
+  }
+  std::vector<std::string> parts;
+  for (auto& [facet, words] : open) {
+    const size_t more = words.size() - std::min(words.size(), kReadable);
+    words.resize(words.size() - more);
+    if (more > 0) words.push_back(fmt::format("{} more", more));
+    const std::string last = words.back();
+    words.pop_back();
+    parts.push_back(facet + " " + (words.empty() ? last : Join(words, ", ") + " or " + last));
+  }
+  return Join(parts, "; ");
+}
+
 std::string Describe(const ValueDemand& demand) {
   std::vector<std::string> parts;
   if (demand.dtype) parts.push_back("dtype " + *demand.dtype);
   for (const auto& [facet, words] : demand.facets) {
-    parts.push_back(words.size() == 1 ? facet + " " + words[0]
-                                      : fmt::format("{} one of {}", facet, Join(words, " ")));
+    parts.push_back(words.size() == 1 ? facet + " " + words[0].text
+                                      : fmt::format("{} one of {}", facet, Join(TextsOf(words), " ")));
   }
   return Join(parts, ", ");
 }
@@ -199,47 +277,44 @@ std::string Describe(const ValueDemand& demand) {
 std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vector<std::string>& operands) {
   constexpr size_t kMost = 36;
   std::vector<Proposal> named{Proposal{}};
-  const auto each = [&](const std::vector<std::string>& words, const auto& apply) {
+  const auto each = [&](const DemandWords& words, const auto& apply) {
     std::vector<Proposal> next;
     for (const Proposal& before : named) {
-      for (const std::string& word : words) {
+      for (const DemandWord& word : words) {
         Proposal with = before;
         if (next.size() < kMost && apply(word, &with)) next.push_back(std::move(with));
       }
     }
     if (!next.empty()) named = std::move(next);
   };
-  const auto read = [](const std::string& operand, const std::string& word, Proposal* with) {
-    if (word == "as_is") return true;
-    if (!ParseIn(word)) return false;
-    with->in[operand] = word;
-    return true;
+  const auto read = [](const std::string& operand, const DemandWord& word, Proposal* with) {
+    if (word.in && !word.in->none()) with->in[operand] = *word.in;
+    return word.in.has_value();
   };
   for (const auto& [facet, words] : demand.facets) {
     if (facet == "in") {
-      each(words, [&](const std::string& word, Proposal* with) {
+      each(words, [&](const DemandWord& word, Proposal* with) {
         return std::ranges::all_of(operands, [&](const std::string& operand) {
           return operand.starts_with("scalar.") || read(operand, word, with);
         });
       });
     } else if (facet.starts_with(kInPrefix)) {
       const std::string operand = facet.substr(kInPrefix.size());
-      each(words, [&](const std::string& word, Proposal* with) { return read(operand, word, with); });
+      each(words, [&](const DemandWord& word, Proposal* with) { return read(operand, word, with); });
     } else if (facet == "acc") {
-      std::vector<std::string> all = words;
+      DemandWords all = words;
       // A class holds what the bank does not list.
-      if (ContainsAccumulator(words, std::string(kJoinedWider)) &&
-          !Contains(words, std::string(kJoinedWider)))
-        all.emplace_back(kJoinedWider);
-      each(all, [](const std::string& word, Proposal* with) {
-        if (ParseAcc(word)) with->acc = word;
+      const auto is_joined = [](const DemandWord& word) { return word.acc == JoinedWider(); };
+      if (ContainsAccumulator(words, JoinedWider()) && std::ranges::none_of(words, is_joined))
+        all.emplace_back(AccWord(JoinedWider()));
+      each(all, [](const DemandWord& word, Proposal* with) {
+        if (word.acc) with->acc = *word.acc;
         return true;
       });
     } else if (facet == "mid") {
-      each(words, [](const std::string& word, Proposal* with) {
-        if (word != "none" && !ParseMid(word)) return false;
-        with->mid = word;
-        return true;
+      each(words, [](const DemandWord& word, Proposal* with) {
+        if (word.mid) with->mid = *word.mid;
+        return word.mid.has_value();
       });
     }
   }

@@ -39,6 +39,20 @@ ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,
 /// the text are searched; an invalid pattern matches nothing.
 bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome);
 
+/// "out float32_rz or float32_rna": of each facet that `demand` names, the words of models which are not excluded and which the demand
+/// does not allow. "" where there is no such model.
+std::string LeftOpen(const ValueDemand& demand, const Classification& classification);
+
+/// What hides the sums of `value` where `demand` names an accumulator and nothing of the roundings on the way: "the total (bfloat16)".
+/// All that explains the value rounds a step inside the op to fewer bits than its sums have, so sums in fewer bits may give the same.
+/// "" where a model without such a rounding explains the value.
+std::string HidesSums(const std::string& value, const ValueDemand& demand,
+                      const Classification& classification);
+
+/// True for a float64 value of which no order of a model that explains it gives all bits: it conforms to no demand on operands or
+/// products, since roundings to 52 bits err as float64 sums do and no bank lists them.
+bool HidesReading(const ValueDemand& demand, DType observed, const Classification& classification);
+
 /// "acc in {float32, float64}, mid in {none}", for sentences.
 std::string Describe(const ValueDemand& demand);
 
@@ -49,6 +63,6 @@ std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vecto
 /// True if `acc` is one of `words` or lies in a class that they name. blockfma(n,F,mode) <= blockfma;
 /// float32, float32_rz and block units of that width <= float32_class; that, float64, compensated and exact
 /// <= at_least_float32. None holds a sum that drops subnormals.
-bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc);
+bool ContainsAccumulator(const DemandWords& words, const AccSpec& acc);
 
 }  // namespace ulpscope

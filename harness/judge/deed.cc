@@ -7,8 +7,8 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
-#include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
+#include "harness/model/flat_program.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
@@ -32,39 +32,35 @@ Deed Say(std::string_view singular, std::string_view plural, const std::string& 
   return {.singular = fmt::format("{} {}", singular, rest), .plural = fmt::format("{} {}", plural, rest)};
 }
 
-bool Disjoint(const Words& a, const Words& b) {
-  if (a.empty() || b.empty()) return false;
-  return std::ranges::none_of(a, [&](const std::string& word) { return Contains(b, word); });
-}
-
-bool IsNothing(const Words& words, std::string_view none) {
-  if (none.empty() || !Contains(words, none)) return false;
+bool IsNothing(const std::vector<RoundSpec>& roundings, NoDeed nothing) {
+  const auto is_none = [](const RoundSpec& each) { return each.none(); };
+  if (nothing == NoDeed::kNever || std::ranges::none_of(roundings, is_none)) return false;
   // What may be none is no deed: a format that changes nothing here stands beside it.
-  if (none == "as_is") return true;
-  return std::ranges::all_of(words,
-                             [&](const std::string& word) { return word == none || word == "float32"; });
+  if (nothing == NoDeed::kUnrounded) return true;
+  return std::ranges::all_of(
+      roundings, [&](const RoundSpec& each) { return is_none(each) || each == ToNearest(Binary32()); });
 }
 
-std::string Formats(const Words& words, std::string_view none) {
+std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spelling) {
   constexpr size_t kMostNamed = 3;
   Words named;
-  for (std::string word : words) {
-    if (word == none) continue;
-    if (word.ends_with("_rne")) word.resize(word.size() - 4);
-    named.push_back(std::move(word));
+  for (const RoundSpec& each : roundings) {
+    if (spelling.nothing == NoDeed::kNever || !each.none())
+      named.push_back(WithoutUsualMode(spelling.word(each)));
   }
-  const size_t left_out = words.size() - named.size();
+  const size_t left_out = roundings.size() - named.size();
   std::string text = named.size() > kMostNamed ? fmt::format("{}, {} or one of {} more formats", named[0],
                                                              named[1], named.size() - 2)
                                                : Join(named, " or ");
   return left_out > 0 && !named.empty() ? text + ", or not at all" : text;
 }
 
-std::string Accumulators(const Words& words) {
+std::string Accumulators(const std::vector<AccSpec>& accs) {
   constexpr size_t kMostNamed = 2;
-  std::string joined = JoinAccumulators(words);
-  const bool parts = Contains(words, kJoinedWider);
-  return words.size() <= kMostNamed && FindFormat(joined) == nullptr && !parts ? Join(words, " or ") : joined;
+  std::string joined = JoinAccumulators(accs);
+  const bool parts = Contains(accs, JoinedWider());
+  return accs.size() <= kMostNamed && FindFormat(joined) == nullptr && !parts ? Join(WordsOf(accs), " or ")
+                                                                              : joined;
 }
 
 std::string NumberPhrase(const Case& test_case, const std::string& operand, const std::string& value) {
@@ -102,18 +98,23 @@ std::string Braced(std::string_view text) {
   return escaped;
 }
 
-std::optional<Parting> Compare(const std::map<std::string, Words>& a, const std::map<std::string, Words>& b,
-                               const std::string& key, std::string_view none, std::string_view singular,
-                               std::string_view plural, std::string_view form,
-                               std::string (*spell)(const Words&, std::string_view)) {
-  const auto left = a.find(key);
-  const auto right = b.find(key);
-  if (left == a.end() || right == b.end() || !Disjoint(left->second, right->second)) return std::nullopt;
-  const auto deed = [&](const Words& words) {
-    if (IsNothing(words, none)) return Deed{};
-    return Say(singular, plural, fmt::format(fmt::runtime(form), spell(words, none)));
+Deed Phrase::Of(const std::string& formats) const {
+  return Say(singular, plural, fmt::format(fmt::runtime(form), formats));
+}
+
+std::optional<Parting> Compare(const std::vector<RoundSpec>& a, const std::vector<RoundSpec>& b,
+                               const Spelling& spelling, const Phrase& phrase) {
+  if (!Disjoint(a, b)) return std::nullopt;
+  const auto deed = [&](const std::vector<RoundSpec>& roundings) {
+    return IsNothing(roundings, spelling.nothing) ? Deed{} : phrase.Of(Formats(roundings, spelling));
   };
-  return Parting{.a = deed(left->second), .b = deed(right->second)};
+  return Parting{.a = deed(a), .b = deed(b)};
+}
+
+std::optional<Parting> Compare(const std::vector<AccSpec>& a, const std::vector<AccSpec>& b,
+                               const Phrase& phrase) {
+  if (!Disjoint(a, b)) return std::nullopt;
+  return Parting{.a = phrase.Of(Accumulators(a)), .b = phrase.Of(Accumulators(b))};
 }
 
 }  // namespace ulpscope

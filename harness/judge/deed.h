@@ -4,13 +4,15 @@
 // said then are two deeds, of which one may be nothing: "rounds each product to bfloat16" against "does not".
 #pragma once
 
-#include <map>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/model/case.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 
@@ -31,24 +33,52 @@ struct Parting {
 
 Deed Say(std::string_view singular, std::string_view plural, const std::string& rest);
 
-/// Neither is empty, and they have no word in common.
-bool Disjoint(const Words& a, const Words& b);
-/// True if the words say that nothing was rounded: `none` itself, float32 beside it (a wide step that no
-/// store shows).
-bool IsNothing(const Words& words, std::string_view none);
+/// Neither is empty, and they have nothing in common.
+template <class Each>
+bool Disjoint(const std::vector<Each>& a, const std::vector<Each>& b) {
+  return !a.empty() && !b.empty() &&
+         std::ranges::none_of(a, [&](const Each& each) { return Contains(b, each); });
+}
+
+/// Which of several roundings are no difference in how a value is computed.
+enum class NoDeed {
+  kUnrounded,  ///< one of them is none
+  kWide,       ///< one of them is none, and the others are to float32: a wide step that no store shows
+  kNever
+};
+bool IsNothing(const std::vector<RoundSpec>& roundings, NoDeed nothing);
+
+/// How roundings are spelled, and which of them are no deed.
+struct Spelling {
+  std::string (*word)(const RoundSpec&);
+  NoDeed nothing;
+};
+inline constexpr Spelling kOfOperands{InWord, NoDeed::kUnrounded};
+inline constexpr Spelling kOfProducts{ProdWord, NoDeed::kWide};
+inline constexpr Spelling kOfIntermediates{MidWord, NoDeed::kWide};
+inline constexpr Spelling kOfStores{OutWord, NoDeed::kNever};
+
 /// "bfloat16", "bfloat16 or float16", "bfloat16, or not at all"; long sets by what they have in common.
-std::string Formats(const Words& words, std::string_view none);
+std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spelling);
 /// The set of accumulators by its class.
-std::string Accumulators(const Words& words);
+std::string Accumulators(const std::vector<AccSpec>& accs);
 /// "0.125" of "scalar.mul@half", "half" being computed with one number; else "operand x", or "the number in the mul that gives half".
 std::string NumberPhrase(const Case& test_case, const std::string& operand, const std::string& value);
 /// `text` as it stands in a format string.
 std::string Braced(std::string_view text);
 
-/// Compares one facet of both sides; `form` has {} for the formats, `none` is the word for no rounding ("" where every word is a deed).
-std::optional<Parting> Compare(const std::map<std::string, Words>& a, const std::map<std::string, Words>& b,
-                               const std::string& key, std::string_view none, std::string_view singular,
-                               std::string_view plural, std::string_view form,
-                               std::string (*spell)(const Words&, std::string_view) = Formats);
+/// A verb in both numbers, and what follows it, with {} for the formats.
+struct Phrase {
+  std::string_view singular, plural;
+  std::string form;
+
+  Deed Of(const std::string& formats) const;
+};
+
+/// Compares one facet of both sides; nothing where either is not known.
+std::optional<Parting> Compare(const std::vector<RoundSpec>& a, const std::vector<RoundSpec>& b,
+                               const Spelling& spelling, const Phrase& phrase);
+std::optional<Parting> Compare(const std::vector<AccSpec>& a, const std::vector<AccSpec>& b,
+                               const Phrase& phrase);
 
 }  // namespace ulpscope

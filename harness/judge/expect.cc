@@ -22,7 +22,7 @@ std::string Changed(std::string_view expected, std::string_view observed) {
 
 std::string Quote(std::string_view text) {
   constexpr size_t kShown = 160;
-  std::string_view line = text.substr(0, text.find('\n'));
+  const std::string_view line = FirstLineOf(text);
   return fmt::format("\"{}{}\"", line.substr(0, kShown), line.size() > kShown ? "..." : "");
 }
 
@@ -40,20 +40,18 @@ std::string DescribeOutcome(const Outcome& outcome) {
   return text;
 }
 
-/// The words that survive for `facet`, in the words of a ValueDemand key; for a bare `in` those of every
-/// operand.
+/// The words that survive for `facet`, a ValueDemand key; for a bare `in` those of every operand.
 std::vector<std::string> ObservedWords(const Classification& classification, const std::string& facet) {
-  const auto find = [](const std::map<std::string, std::vector<std::string>>& entries,
-                       const std::string& name) {
-    const auto entry = entries.find(name);
-    return entry == entries.end() ? std::vector<std::string>{} : entry->second;
-  };
-  if (facet.starts_with("in.")) return find(classification.facets_in, facet.substr(3));
-  if (facet.starts_with("cuts.")) return find(classification.cuts, facet.substr(5));
-  if (facet != "in") return find(classification.facets, facet);
+  const SurvivingFacets& facets = classification.facets;
+  if (facet.starts_with("in.")) return WordsOf(LookupOr(classification.facets_in, facet.substr(3)), InWord);
+  if (facet.starts_with("cuts.")) return WordsOf(LookupOr(classification.cuts, facet.substr(5)), MidWord);
+  if (facet == "prod") return WordsOf(facets.prod, ProdWord);
+  if (facet == "acc") return WordsOf(facets.acc);
+  if (facet == "mid") return WordsOf(facets.mid, MidWord);
+  if (facet == "out") return WordsOf(facets.out, OutWord);
   std::vector<std::string> words;
   for (const auto& [operand, survivors] : classification.facets_in) {
-    for (const auto& word : survivors) {
+    for (const std::string& word : WordsOf(survivors, InWord)) {
       if (!Contains(words, word)) words.push_back(word);
     }
   }
@@ -68,15 +66,17 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
   }
   const Classification& classification = value->second.classification;
   for (const auto& [facet, demanded] : demand.facets) {
-    const auto& facet_name = facet;
     const auto& allowed = demanded;  // Clang up to 15 lets no lambda capture a structured binding
     const auto words = ObservedWords(classification, facet);
-    const bool met = !words.empty() && std::ranges::all_of(words, [&](const std::string& word) {
-      return facet_name == "acc" ? ContainsAccumulator(allowed, word) : Contains(allowed, word);
-    });
-    if (met) continue;
+    const auto& accumulators = classification.facets.acc;
+    const bool inside =
+        facet == "acc"
+            ? std::ranges::all_of(accumulators,
+                                  [&](const AccSpec& acc) { return ContainsAccumulator(allowed, acc); })
+            : std::ranges::all_of(words, [&](const std::string& word) { return Contains(allowed, word); });
+    if (inside && !words.empty()) continue;
     const std::string observed = words.empty() ? std::string(Name(classification.kind)) : Join(words, " or ");
-    return Changed(fmt::format("{} {} {}", name, facet, Join(allowed, " or ")), observed);
+    return Changed(fmt::format("{} {} {}", name, facet, Join(TextsOf(allowed), " or ")), observed);
   }
   return "";
 }
@@ -114,34 +114,38 @@ Result<const Expectation*> FindExpectation(const Case& test_case, std::string_vi
   return nullptr;
 }
 
-std::string ExplainUnmet(const Expectation& expectation, const CaseResult& result) {
+Unmet ExplainUnmet(const Expectation& expectation, const CaseResult& result) {
   const Outcome& outcome = result.outcome;
   if (expectation.raised) {
-    return MatchesRaised(*expectation.raised, outcome)
-               ? ""
-               : Changed(DescribeRaised(*expectation.raised), DescribeOutcome(outcome));
+    if (MatchesRaised(*expectation.raised, outcome)) return {};
+    return {.value = "", .sentence = Changed(DescribeRaised(*expectation.raised), DescribeOutcome(outcome))};
   }
   if (expectation.unsupported) {
     const bool met =
         outcome.kind == OutcomeKind::kUnsupported &&
         (expectation.unsupported->empty() || SearchPattern(*expectation.unsupported, outcome.text));
-    return met ? ""
-               : Changed(fmt::format("unsupported /{}/", *expectation.unsupported), DescribeOutcome(outcome));
+    if (met) return {};
+    return {.value = "",
+            .sentence =
+                Changed(fmt::format("unsupported /{}/", *expectation.unsupported), DescribeOutcome(outcome))};
   }
-  if (expectation.values.empty() && expectation.observations.empty() && expectation.casts.empty()) return "";
-  if (outcome.kind != OutcomeKind::kCompleted) return Changed("completed", DescribeOutcome(outcome));
+  if (expectation.values.empty() && expectation.observations.empty() && expectation.casts.empty()) return {};
+  if (outcome.kind != OutcomeKind::kCompleted)
+    return {.value = "", .sentence = Changed("completed", DescribeOutcome(outcome))};
   for (const auto& [name, demand] : expectation.values) {
-    if (auto unmet = ExplainValue(name, demand, result); !unmet.empty()) return unmet;
+    if (auto unmet = ExplainValue(name, demand, result); !unmet.empty())
+      return {.value = name, .sentence = std::move(unmet)};
   }
   for (const auto& [name, wanted] : expectation.observations) {
     const auto observed = result.observations.find(name);
     const std::string text = observed == result.observations.end() ? "nothing" : observed->second;
-    if (text != wanted) return Changed(name + " " + wanted, text);
+    if (text != wanted) return {.value = name, .sentence = Changed(name + " " + wanted, text)};
   }
   for (const CastCount& wanted : expectation.casts) {
-    if (auto unmet = ExplainCasts(wanted, result); !unmet.empty()) return unmet;
+    if (auto unmet = ExplainCasts(wanted, result); !unmet.empty())
+      return {.value = "", .sentence = std::move(unmet)};
   }
-  return "";
+  return {};
 }
 
 }  // namespace ulpscope

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "harness/judge/versions.h"
 #include "harness/model/case.h"
 #include "harness/model/run_report.h"
+#include "harness/model/versions.h"
 
 namespace ulpscope {
 
@@ -16,9 +16,15 @@ namespace ulpscope {
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions);
 
-/// Empty when `expectation` is met by what `result` shows (outcome, values, observations; its status is not
-/// read), else "changed: expected X, observed Y". A facet is met when the classification names at least one
+/// What is not as it was expected.
+struct Unmet {
+  std::string value;     ///< of which value or observation; empty: of none
+  std::string sentence;  ///< "changed: expected X, observed Y"; empty: all is
+};
+
+/// Nothing when `expectation` is met by what `result` shows (outcome, values, observations; its status is not
+/// read). A facet is met when the classification names at least one
 /// word for it and every word that it names is in the list: an unmodelled value meets no facet.
-std::string ExplainUnmet(const Expectation& expectation, const CaseResult& result);
+Unmet ExplainUnmet(const Expectation& expectation, const CaseResult& result);
 
 }  // namespace ulpscope

@@ -1,9 +1,12 @@
 // Forms of ops, as programs.
 #include "harness/judge/forms.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,17 +19,32 @@ namespace {
 using Form = std::vector<Step>;
 
 constexpr const char* kFastExp = "fast_exp";
+constexpr const char* kContracted = "contracted";
+
+double ReciprocalIn(const FloatFormat& format, double number) {
+  return RoundTo(1 / RoundTo(number, format), format);
+}
 
 /// The steps of a form of one step.
 class Forms {
  public:
-  explicit Forms(const Step& step) : step_(step) {}
+  explicit Forms(const Step& step, const FloatFormat* format = nullptr) : step_(step), format_(format) {}
 
   std::vector<Form> All() const {
     std::vector<Form> forms;
-    for (Form form : {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(),
-                      Softmax(), LayerNorm(), DividedFirst(), FastExponentials(), RemainderByQuotient(),
-                      FloorOfQuotient(), HypotByRatio(), EntropyByLog()}) {
+    for (Form form : {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), QuotientByNumber(),
+                      GeluByErfc(), GeluByErf(), Softmax(), LayerNorm(), DividedFirst(), FastExponentials(),
+                      RemainderByQuotient(), FloorOfQuotient(), HypotByRatio(), EntropyByLog()}) {
+      if (!form.empty()) forms.push_back(std::move(form));
+    }
+    return forms;
+  }
+
+  /// What differs from the step in last bits alone.
+  std::vector<Form> OfLastBits() const {
+    std::vector<Form> forms;
+    for (Form form : {ScaledFirst(), QuotientFirst(), QuotientFirstContracted(), Quotient(), FactorFirst(),
+                      ProductFirst(), FactorFirstContracted(), ProductFirstContracted(), AlphaContracted()}) {
       if (!form.empty()) forms.push_back(std::move(form));
     }
     return forms;
@@ -102,6 +120,62 @@ class Forms {
       return {Last("mul", {step_.of[0], Number(1 / *number)})};
     }
     return {Make("reciprocal", "reciprocal", {step_.of[1]}), Last("mul", {step_.of[0], Inner("reciprocal")})};
+  }
+
+  /// The reciprocal of a number in the format that the step computes in, which first converts the number itself.
+  Form QuotientByNumber() const {
+    if (format_ == nullptr || step_.op != "div" || !step_.attrs.empty() || !step_.out.empty() ||
+        !step_.of[1].IsScalar())
+      return {};
+    const auto number = step_.of[1].scalar->Number();
+    const double reciprocal = number ? ReciprocalIn(*format_, *number) : 0;
+    if (reciprocal == 0 || !std::isfinite(reciprocal) || reciprocal == 1 / *number) return {};
+    return {Last("mul", {step_.of[0], Number(reciprocal)})};
+  }
+
+  /// x + value a / b, or x + value a b, and the number.
+  std::optional<double> ScaleOf(const char* op) const {
+    if (step_.op != op || step_.of.size() != 3 || !step_.out.empty()) return std::nullopt;
+    const auto value = step_.attrs.find("value");
+    const auto number = value == step_.attrs.end() ? std::optional(1.0) : value->second.Number();
+    return number && *number != 1 ? number : std::nullopt;
+  }
+
+  /// x + (value a) / b: PyTorch's addcdiv.
+  Form ScaledFirst() const { return Scaled("addcdiv", "scaled", "quotient"); }
+  /// x + value (a / b): torch.compile's.
+  Form QuotientFirst() const { return OfRatio("addcdiv", "div", "ratio", "scaled"); }
+  Form QuotientFirstContracted() const { return OfRatio("addcdiv", "div", "ratio", kContracted); }
+  Form FactorFirst() const { return Scaled("addcmul", "scaled", "product"); }
+  Form FactorFirstContracted() const { return Scaled("addcmul", "scaled", kContracted); }
+  Form ProductFirst() const { return OfRatio("addcmul", "mul", "product", "scaled"); }
+  Form ProductFirstContracted() const { return OfRatio("addcmul", "mul", "product", kContracted); }
+
+  Form Scaled(const char* op, const char* first, const char* second) const {
+    const auto scale = ScaleOf(op);
+    if (!scale) return {};
+    return {Make(first, "mul", {step_.of[1], Number(*scale)}),
+            Make(second, step_.op == "addcdiv" ? "div" : "mul", {Inner(first), step_.of[2]}),
+            Last("add", {step_.of[0], Inner(second)})};
+  }
+
+  Form OfRatio(const char* op, const char* two, const char* first, const char* second) const {
+    const auto scale = ScaleOf(op);
+    if (!scale) return {};
+    return {Make(first, two, {step_.of[1], step_.of[2]}), Make(second, "mul", {Inner(first), Number(*scale)}),
+            Last("add", {step_.of[0], Inner(second)})};
+  }
+
+  /// x + alpha y, of which the product is not rounded.
+  Form AlphaContracted() const {
+    const auto alpha = step_.attrs.find("alpha");
+    if ((step_.op != "add" && step_.op != "sub") || alpha == step_.attrs.end() || step_.of.size() != 2 ||
+        !step_.out.empty() || step_.of[1].IsScalar())
+      return {};
+    const auto number = alpha->second.Number();
+    if (!number) return {};
+    return {Make(kContracted, "mul", {step_.of[1], Number(*number)}),
+            Last(step_.op.c_str(), {step_.of[0], Inner(kContracted)})};
   }
 
   bool IsExactGelu() const {
@@ -256,6 +330,61 @@ class Forms {
   }
 
   const Step& step_;
+  const FloatFormat* format_;
+};
+
+/// A formula, and how tightly its last operation binds: 1 a sum, 2 a product, 3 what needs no parentheses.
+struct Formula {
+  std::string text;
+  int binds = 3;
+};
+
+class Formulas {
+ public:
+  Formulas(const Step& step, const Form& form) : step_(step) {
+    for (const Step& each : form) made_.insert_or_assign(each.as, each);
+  }
+
+  Formula Of(const Step& step) const {
+    static const std::map<std::string, std::pair<const char*, int>> kSigns{
+        {"add", {" + ", 1}}, {"sub", {" - ", 1}}, {"mul", {" * ", 2}}, {"div", {" / ", 2}}};
+    if (step.op == "reciprocal") return {"1 / " + Within(step.of[0], 3), 2};
+    const auto sign = kSigns.find(step.op);
+    if (sign != kSigns.end() && step.of.size() == 2 && step.attrs.empty()) {
+      const int binds = sign->second.second;
+      return {Within(step.of[0], binds) + sign->second.first + Within(step.of[1], binds + 1), binds};
+    }
+    std::string text = step.op + "(";
+    for (size_t i = 0; i < step.of.size(); ++i) text += (i == 0 ? "" : ", ") + Within(step.of[i], 0);
+    return {text + ")", 3};
+  }
+
+ private:
+  std::string Within(const Operand& operand, int least) const {
+    if (operand.IsScalar()) return NumberText(operand.scalar->Number().value_or(0));
+    const auto made = made_.find(operand.name);
+    if (made == made_.end() || operand.name == step_.as) return operand.name;
+    const Formula inner = Of(made->second);
+    return inner.binds < least ? "(" + inner.text + ")" : inner.text;
+  }
+
+  /// "float32(1 / float32(0.1))" of the reciprocal that a division by 0.1 became.
+  std::string NumberText(double number) const {
+    const auto divisor = step_.op == "div" && step_.of.size() == 2 && step_.of[1].IsScalar()
+                             ? step_.of[1].scalar->Number()
+                             : std::nullopt;
+    if (!divisor) return ShortestDecimal(number);
+    const std::string text = ShortestDecimal(*divisor);
+    if (number == 1 / *divisor) return "(1 / " + text + ")";
+    for (const FloatFormat* format : {&Binary32(), &Bfloat16(), &Binary16(), &Binary64()}) {
+      if (number == ReciprocalIn(*format, *divisor))
+        return std::string(format->name) + "(1 / " + std::string(format->name) + "(" + text + "))";
+    }
+    return ShortestDecimal(number);
+  }
+
+  const Step& step_;
+  std::map<std::string, Step> made_;
 };
 
 }  // namespace
@@ -265,7 +394,23 @@ std::string SaidOfForm(const std::vector<Step>& form) {
   return "exp as PyTorch's vectors approximate it, off by up to 1.1e-4 (fexp_u20 in its vector headers)";
 }
 
-std::vector<std::vector<Step>> OtherForms(const Step& step) { return Forms(step).All(); }
+std::vector<std::vector<Step>> OtherForms(const Step& step, const FloatFormat* format) {
+  return Forms(step, format).All();
+}
+
+std::vector<std::vector<Step>> FormsOfLastBits(const Step& step) { return Forms(step).OfLastBits(); }
+
+bool IsContracted(const std::string& name) { return name.ends_with(std::string(".") + kContracted); }
+
+std::string DescribeForm(const Step& step, const std::vector<Step>& form) {
+  constexpr size_t kReadable = 60, kMostSteps = 4;
+  if (form.empty() || form.size() > kMostSteps) return "";
+  std::string text = Formulas(step, form).Of(form.back()).text;
+  if (text.size() > kReadable) return "";
+  if (std::ranges::any_of(form, [](const Step& each) { return IsContracted(each.as); }))
+    text += ", contracted: the product is not rounded";
+  return text;
+}
 
 std::vector<std::vector<Step>> FormsAroundSums(const Step& step, const Shape& shape) {
   return Forms(step).AroundSums(shape);

@@ -5,6 +5,9 @@
 #include <array>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "harness/base/find.h"
@@ -19,19 +22,41 @@ int Precision(std::string_view dtype) {
   return format == nullptr ? 0 : format->precision;
 }
 
-/// Significant bits that a word of a model keeps; 0, which claims nothing, for one that is not known.
-template <class Spec>
-int Kept(const std::optional<Spec>& spec) {
-  return spec ? spec->bits() : 0;
+const AccSpec& PlainOf(const AccSpec& acc) { return acc; }
+
+/// A rounding to nearest is named by its format alone.
+RoundSpec PlainOf(RoundSpec spec) {
+  if (spec.pieces > 1 || spec.faithful || spec.rounding != Rounding::kNearestEven) return spec;
+  spec.daz_below = RoundSpec::kNeverDropped;
+  spec.subnormals = Subnormals::kGradual;
+  return spec;
 }
 
-/// True if nothing in `model` rounds to `precision` bits or fewer. Operands do not count: they were not
-/// computed here.
-bool KeepsMore(const PrecisionModel& model, int precision) {
-  return Kept(ParseProd(model.prod)) > precision && Kept(ParseAcc(model.acc)) > precision &&
-         Kept(ParseMid(model.mid)) > precision && Kept(ParseOut(model.out)) > precision &&
-         std::ranges::all_of(model.cuts,
-                             [&](const auto& cut) { return Kept(ParseMid(cut.second)) > precision; });
+/// What a model rounds to at its narrowest, among everything but its operands; and among its operands.
+struct Narrowest {
+  int bits = kAllBits;
+  std::string what;               ///< " operands", " products", " for step 3" ...
+  std::set<std::string> formats;  ///< that have so few bits: one of them in one model
+  /// `spec` is spelt as `word` does it.
+  template <class Spec>
+  void Take(const Spec& spec, std::string (*word)(const Spec&), std::string_view of) {
+    if (spec.bits() >= bits) return;
+    bits = spec.bits();
+    what = of;
+    formats = {WithoutUsualMode(word(PlainOf(spec)))};
+  }
+  bool operator==(const Narrowest&) const = default;
+  std::string Text() const { return Join(std::vector(formats.begin(), formats.end()), " or ") + what; }
+};
+
+Narrowest Computed(const PrecisionModel& model) {
+  Narrowest narrowest;
+  narrowest.Take(model.prod, ProdWord, " products");
+  narrowest.Take(model.acc, AccWord, " accumulation");
+  narrowest.Take(model.mid, MidWord, "");
+  narrowest.Take(model.out, OutWord, "");
+  for (const auto& [name, cut] : model.cuts) narrowest.Take(cut, MidWord, " for " + name);
+  return narrowest;
 }
 
 using Models = std::vector<PrecisionModel> Classification::*;
@@ -67,7 +92,8 @@ std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t el
     if (value == result.values.end() || ElementCount(value->second.shape) != elements) continue;
     if (IsRoundedBefore(result, value->second.classification, precision)) return {};
     const auto& surviving = value->second.classification.*models;
-    const auto keeps = [&](const PrecisionModel& model) { return KeepsMore(model, precision); };
+    // Operands do not count: they were not computed here.
+    const auto keeps = [&](const PrecisionModel& model) { return Computed(model).bits > precision; };
     if (surviving.empty() || !std::ranges::all_of(surviving, keeps)) return {};
     names.push_back(name);
   }
@@ -163,51 +189,37 @@ class Graph {
   std::multimap<int64_t, const Cast*> casts_;
 };
 
-bool HasPair(const CaseResult& result, const Cast& widening) {
-  return std::ranges::any_of(result.casts, [&](const Cast& cast) {
-    return cast.stage == widening.stage && cast.to == widening.from &&
-           Precision(cast.from) > Precision(cast.to) &&
-           ElementCount(cast.shape) == ElementCount(widening.shape);
-  });
-}
+/// The casts to fewer bits, by what a cast back would have in common with them.
+class Narrowings {
+ public:
+  explicit Narrowings(const CaseResult& result) {
+    for (const Cast& cast : result.casts) {
+      if (Precision(cast.from) > Precision(cast.to))
+        keys_.emplace(cast.stage, cast.to, ElementCount(cast.shape));
+    }
+  }
+  /// Whether one of them is undone by `widening`.
+  bool HasPairOf(const Cast& widening) const {
+    return keys_.contains({widening.stage, widening.from, ElementCount(widening.shape)});
+  }
+
+ private:
+  std::set<std::tuple<std::string, std::string, int64_t>> keys_;
+};
 
 std::set<size_t> StagesOf(const CaseResult& result, std::span<const TraceNode> trace) {
   std::set<size_t> stages;
   for (const Cast& cast : result.casts) stages.insert(StageRank(cast.stage));
   for (const TraceNode& node : trace) stages.insert(StageRank(node.stage));
-  stages.erase(StageRank("glue"));  // the adapter's own steps: no stage of what is tested
+  stages.erase(StageRank("profile"));  // a clock's record of what ran; it lists no conversions
+  stages.erase(StageRank("glue"));     // the adapter's own steps: no stage of what is tested
   stages.erase(kTraceStages.size());
   return stages;
 }
 
-/// What a model rounds to at its narrowest, among everything but its operands; and among its operands.
-struct Narrowest {
-  int bits = kAllBits;
-  std::string what;               ///< " operands", " products", " for step 3" ...
-  std::set<std::string> formats;  ///< that have so few bits: one of them in one model
-  void Take(const std::string& candidate, int kept, std::string_view of) {
-    if (kept == 0 || kept >= bits) return;
-    bits = kept;
-    what = of;
-    formats = {candidate.substr(0, candidate.find("_rne"))};
-  }
-  bool operator==(const Narrowest&) const = default;
-  std::string Text() const { return Join(std::vector(formats.begin(), formats.end()), " or ") + what; }
-};
-
-Narrowest Computed(const PrecisionModel& model) {
-  Narrowest narrowest;
-  narrowest.Take(model.prod, Kept(ParseProd(model.prod)), " products");
-  narrowest.Take(model.acc, Kept(ParseAcc(model.acc)), " accumulation");
-  narrowest.Take(model.mid, Kept(ParseMid(model.mid)), "");
-  narrowest.Take(model.out, Kept(ParseOut(model.out)), "");
-  for (const auto& [name, word] : model.cuts) narrowest.Take(word, Kept(ParseMid(word)), " for " + name);
-  return narrowest;
-}
-
 Narrowest Operands(const PrecisionModel& model) {
   Narrowest narrowest;
-  for (const auto& [name, word] : model.in) narrowest.Take(word, Kept(ParseIn(word)), " operands");
+  for (const auto& [name, in] : model.in) narrowest.Take(in, InWord, " operands");
   return narrowest;
 }
 
@@ -248,7 +260,9 @@ bool Names(const CaseResult& result, std::span<const TraceNode> trace, int bits,
 std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span<const TraceNode> trace) {
   if (result.outcome.kind != OutcomeKind::kCompleted || result.value_order.empty()) return std::nullopt;
   const Graph graph(result, trace);
+  const Narrowings narrowings(result);
   const std::set<size_t> stages = StagesOf(result, trace);
+  std::set<std::pair<int64_t, int>> nothing;  // (elements, precision) of which no value keeps more
   std::optional<GraphGap> lost;
   for (const Cast& cast : result.casts) {
     const int precision = Precision(cast.from);
@@ -257,16 +271,20 @@ std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span
     if (lost && stage <= StageRank(lost->from)) continue;
     std::optional<GraphGap::By> by;
     if (!graph.Has(cast.node)) {
-      if (HasPair(result, cast)) by = GraphGap::By::kCast;
+      if (narrowings.HasPairOf(cast)) by = GraphGap::By::kCast;
     } else if (!graph.IsOperand(cast.node)) {
       by = graph.RoundsBefore(cast);
     }
     if (!by) continue;
     const int64_t elements = ElementCount(cast.shape);
+    if (nothing.contains({elements, precision})) continue;
     const auto proved = ValuesThatKeepMore(result, elements, precision, &Classification::models_proved);
     const auto likely = ValuesThatKeepMore(result, elements, precision, &Classification::models);
     const auto& values = proved.empty() ? likely : proved;
-    if (values.empty()) continue;
+    if (values.empty()) {
+      nothing.emplace(elements, precision);
+      continue;
+    }
     const auto next = stages.upper_bound(stage);
     lost = GraphGap{.kind = GraphGap::Kind::kVanished,
                     .by = *by,

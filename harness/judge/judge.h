@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "harness/judge/divergence.h"
-#include "harness/judge/versions.h"
 #include "harness/model/deviation.h"
 #include "harness/model/run_report.h"
+#include "harness/model/versions.h"
 
 namespace ulpscope {
 
@@ -26,6 +26,8 @@ struct JudgeContext {
   std::span<const Deviation> deviations;
   std::string selector;     ///< what selects the case on a command line, quoted; empty = its id
   std::string extra_flags;  ///< more of the command line, quoted: "--cases DIR"; empty for the default suite
+  /// Whether a command line starts the backend, or only the program that the functions it is made of live in.
+  enum class Start { kByName, kByCaller } start = Start::kByName;
   std::set<std::string> provable;  ///< values for which `prove: true` in the contract would add inputs
   const Proof* proof = nullptr;    ///< of the case's companions; its values are the classifications to judge
 };
@@ -46,14 +48,8 @@ CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend,
 /// backward; tensors that are asked for as they are at the end, last.
 std::vector<std::string> ProgramOrder(const Case& test_case);
 
-/// What the worker left behind (control bits of MXCSR, subnormals, threads, unwritten elements), or "". The
-/// sticky exception flags of MXCSR are set by ordinary arithmetic and do not count.
-std::string FindTaint(const Observation& observation);
-
 /// "ulpscope run seeds/matmul_out/as_posted -b torch-aot-eager --seed 0", quoted for a POSIX shell.
 std::string ReproLine(const std::string& id, const std::string& backend, const JudgeContext& context);
-/// One word of a POSIX shell command line.
-std::string ShellQuote(std::string_view word);
 
 /// Everything of a report that is not a result.
 struct RunFacts {

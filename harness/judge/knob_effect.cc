@@ -11,7 +11,7 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
-#include "harness/judge/tensor_diff.h"
+#include "harness/model/tensor_diff.h"
 #include "harness/words/backend_name.h"
 #include "harness/words/knobs.h"
 
@@ -43,8 +43,7 @@ std::string OutcomeText(const Outcome& outcome) {
   if (!outcome.error_class.empty()) text += " " + outcome.error_class;
   if (outcome.kind == OutcomeKind::kCompleted || outcome.text.empty()) return text;
   constexpr size_t kLongest = 120;
-  const std::string line = outcome.text.substr(0, std::min(outcome.text.find('\n'), kLongest));
-  return fmt::format("{} (\"{}\")", text, line);
+  return fmt::format("{} (\"{}\")", text, FirstLineOf(outcome.text).substr(0, kLongest));
 }
 
 struct Found {

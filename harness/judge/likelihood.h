@@ -54,16 +54,13 @@ size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> eleme
 /// In how many stored values a simulated order of the model differs from the one nearest to it: the median of some. 0 where there is one.
 size_t OrdersApart(const Hypothesis& hypothesis, std::span<const int64_t> elements);
 
-/// Elements that ProbeLaw looks at, and MayFit.
+/// Elements that ProbeLaw looks at.
 size_t ProbeCount(size_t elements);
-inline constexpr size_t kMayFit = 4;
 
 /// The law's logarithm on the first few elements: cheap, and an upper bound of the whole in practice, since
 /// each further element can only lower it. -infinity for models without an accumulation order.
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                 std::span<const double> observed);
-/// What the law of a few elements may lack of the whole, whose widths are learnt from more.
-inline constexpr double kProbeRoom = 4;
 
 /// A few elements alone: whether the residuals can be those of the model's orders. `like`: a model of the same sums
 /// whose operands are not rounded; its errors are taken for this one's, and only the centre is this one's own.

@@ -13,6 +13,7 @@
 #include "harness/judge/classify_options.h"
 #include "harness/judge/forms.h"
 #include "harness/judge/label.h"
+#include "harness/judge/sample.h"
 #include "harness/judge/step_judge.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
@@ -31,6 +32,7 @@ std::map<std::string, Classification> StepJudge::Run() {
     if (!classification) continue;
     if (shown != judged.end()) {  // its elements are elsewhere, and nothing is computed
       classification->label = fmt::format("the elements of {}", Shown(name));
+      classification->labelled = FormatOfWhat::kNothing;
       classification->shown_by.clear();
       classification->as_written.clear();
       classification->shown_count = classification->shown_of = 0;
@@ -53,9 +55,10 @@ Classification StepJudge::NotKnown(size_t last, const std::string& operand) {
   Classification none;
   none.elements = values_.at(steps_[last].step.as).size();
   none.notes = {
-      fmt::format("it does not follow from {} as it is stored, and what {} was before it was rounded "
-                  "has no reference",
-                  operand, operand)};
+      {RemarkKind::kNoReference,
+       fmt::format("it does not follow from {} as it is stored, and what {} was before it was rounded "
+                   "has no reference",
+                   operand, operand)}};
   none.label = "no reference";
   return none;
 }
@@ -68,15 +71,14 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
   if (!shape || shape->most_models < kManyModels) return std::nullopt;
   std::vector<Explanation> found;
   Keep(last, {}, "step", Classify(last, piece, true), &found);
-  const auto forms = OtherForms(steps_[last].step);
+  const auto forms = FormsOf(last);
   for (const auto& form : forms)
     Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
   // A product inside takes its operands in their own format, whatever gave them.
   std::vector<Proposal> inner;
   const FloatFormat& own = *FormatOf(values_.at(steps_[last].step.as).dtype);
   for (const std::string& operand : shape->operands) {
-    if (operand.starts_with(steps_[last].step.as + "."))
-      inner.push_back({.in = {{operand, std::string(own.name) + "_rne"}}});
+    if (operand.starts_with(steps_[last].step.as + ".")) inner.push_back({.in = {{operand, ToNearest(own)}}});
   }
   const auto gives_all = [](const Explanation& each) {
     return each.classification.reproduced >= kNearlyEvery && !each.classification.models.empty();
@@ -88,7 +90,7 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
     const size_t before = found.size();
     Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true, nullptr, inner), &found);
     if (const auto said = SaidOfForm(form); found.size() > before && !said.empty())
-      found.back().classification.notes.push_back(said);
+      found.back().classification.notes.push_back({RemarkKind::kOrder, said});
   }
   std::erase_if(found, [&](const Explanation& each) { return !gives_all(each); });
   found = Best(last, std::move(found));
@@ -100,6 +102,33 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
   return result;
 }
 
+bool StepJudge::CastsDown(size_t last) const {
+  if (steps_[last].step.op != "cast") return false;  // zeros and its like read nothing
+  const TensorData* read = DataOf(steps_[last].step.of.front().name);
+  return read != nullptr && IsFloating(read->dtype) &&
+         FormatOf(read->dtype)->precision > FormatOf(values_.at(steps_[last].step.as).dtype)->precision;
+}
+
+void StepJudge::JoinOtherFormats(size_t last, std::vector<Explanation>* found) {
+  if (std::ranges::none_of(*found, [](const Explanation& each) { return each.of_narrow_sums; })) return;
+  std::vector<Explanation> others;
+  InOtherFormats(last, &others);
+  const double given = found->front().classification.reproduced;
+  std::ranges::copy_if(others, std::back_inserter(*found),
+                       [&](const Explanation& each) { return each.classification.reproduced >= given; });
+}
+
+void StepJudge::DropUnlikely(size_t last, const Classification& stored,
+                             std::vector<Explanation>* found) const {
+  const size_t numbers = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers);
+  const bool many = numbers >= kManyNumbers;
+  std::erase_if(*found, [&](const Explanation& each) {
+    const bool both = !each.plain && !each.unrounded.empty();
+    if (!each.plain && numbers < kFewNumbers && RoundsTwice(each.classification)) return true;
+    return GivesNoMore(last, each, stored) || (both && (each.classification.reproduced < 1 || !many));
+  });
+}
+
 std::optional<Classification> StepJudge::Judge(size_t last) {
   alone_.reset();
   if (auto honest = Honest(last)) {
@@ -109,13 +138,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   auto stored = Classify(last, Cut(last, {}), false);
   if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
   // A cast's reference is what it has to round to.
-  const auto casts_down = [&] {
-    if (steps_[last].step.op != "cast") return false;  // zeros and its like read nothing
-    const TensorData* read = DataOf(steps_[last].step.of.front().name);
-    return read != nullptr && IsFloating(read->dtype) &&
-           FormatOf(read->dtype)->precision > FormatOf(values_.at(steps_[last].step.as).dtype)->precision;
-  };
-  if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0 && !casts_down())
+  if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0 && !CastsDown(last))
     exact_.insert(last);
   if (!stored || !IsMeasured(stored->kind)) return stored;
   // Every library has its own last bits of a function or a norm: that a narrow step gives as many of them accuses nobody.
@@ -126,25 +149,13 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
   if (found.empty()) found = Otherwise(last, *stored, operands);
   // That narrow sums before them give these bits in one order of many is no more than that an operand in another format does.
-  if (std::ranges::any_of(found, [](const Explanation& each) { return each.of_narrow_sums; })) {
-    std::vector<Explanation> others;
-    InOtherFormats(last, &others);
-    const double given = found.front().classification.reproduced;
-    std::copy_if(others.begin(), others.end(), std::back_inserter(found),
-                 [&](const Explanation& each) { return each.classification.reproduced >= given; });
-  }
+  JoinOtherFormats(last, &found);
   if (!found.empty() && has_steps_.contains(last) && SumsNarrow(found.front().classification)) {
     // Of steps inside an op the bank has none whose sums alone are narrow.
     InNarrowSums(last, *stored, &found);
     found = Best(last, std::move(found));
   }
-  const size_t numbers = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers);
-  const bool many = numbers >= kManyNumbers;
-  std::erase_if(found, [&](const Explanation& each) {
-    const bool both = !each.plain && !each.unrounded.empty();
-    if (!each.plain && numbers < kFewNumbers && RoundsTwice(each.classification)) return true;
-    return GivesNoMore(last, each, *stored) || (both && (each.classification.reproduced < 1 || !many));
-  });
+  DropUnlikely(last, *stored, &found);
   if (found.empty()) return Unexplained(last, std::move(*stored));
   JoinFew(last, *stored, &found);
   for (Explanation& each : found) {
@@ -162,7 +173,14 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   OpenToSum(last, &result);
   const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
   result.rests_on_likelihood = result.rests_on_likelihood || !as_stored;
-  if (!simplest.plain || !as_stored || !IsAsWritten(result)) ShowWritten(last, &result);
+  if (!simplest.changed.empty()) {
+    // Where an operand was read in another format, or as zero, the error is that of the result, and not what it lacks of the result of
+    // that other operand.
+    result.max_ulp = stored->max_ulp;
+    result.max_abs = stored->max_abs;
+  }
+  if (!simplest.plain || !as_stored || !result.form.empty() || !IsAsWritten(result))
+    ShowWritten(last, &result);
   return Said(steps_[last].step.as, std::move(result));
 }
 
@@ -173,12 +191,15 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
   const bool plain = std::ranges::any_of(found, [](const Explanation& each) { return each.plain; });
   if (!plain) {
     const Widened wide = Widen(last);
-    for (const auto& form : OtherForms(steps_[last].step)) {
+    for (const auto& form : FormsOf(last)) {
       // A kernel computes in float32 what it stores in 16 bits.
+      const size_t first = found.size();
       if (!wide.changes.empty() && form.size() > 1)
         Keep(last, {}, "step", Classify(last, Cut(last, {}, wide.changes, form), true), &found);
       const size_t before = found.size();
       Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
+      for (size_t k = first; k < found.size(); ++k)
+        found[k].classification.form = NameOfForm(last, form, k < before ? wide.changes : Changes());
       // What reads it unrounded reads what was computed.
       if (form.size() == 1 && found.size() > before && found.back().plain) forms_.emplace(last, form);
     }
@@ -229,10 +250,7 @@ bool StepJudge::RoundsTwice(const Classification& found) {
     return format != nullptr && format->precision <= Binary16().precision;
   };
   return SumsNarrow(found) && std::ranges::all_of(found.models, [&](const PrecisionModel& model) {
-           return std::ranges::any_of(model.in, [&](const auto& in) {
-             const auto spec = ParseIn(in.second);
-             return spec && narrow(spec->format);
-           });
+           return std::ranges::any_of(model.in, [&](const auto& in) { return narrow(in.second.format); });
          });
 }
 
@@ -246,150 +264,18 @@ Classification StepJudge::Unexplained(size_t last, Classification stored) {
   return stored;
 }
 
-void StepJudge::NoteReads(size_t last, const Explanation& simplest) {
-  explained_[last] = simplest.unrounded;
-  for (const std::string& operand : ComputedOperands(last)) {
-    const auto word = simplest.changed.find(NameOfUse(last, operand));
-    const FloatFormat* format = word == simplest.changed.end() ? nullptr : FindFormat(word->second);
-    if (format != nullptr) changes_[last][operand] = {.format = format};
-  }
-}
-
-void StepJudge::TellReads(size_t last, const std::vector<Explanation>& found, Classification* result) const {
-  const auto operands = ComputedOperands(last);
-  const Explanation& simplest = found.front();
-  const auto add = [&](const std::string& operand, const std::string& word) {
-    auto& words = result->reads[operand];
-    if (!Contains(words, word)) words.push_back(word);
-  };
-  for (const Explanation& each : found) {
-    // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
-    if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
-    std::map<std::string, std::string> words = each.changed;
-    std::vector<std::string> together;
-    for (const std::string& operand : operands) {
-      if (each.unrounded.contains({last, operand})) together.push_back(NameOfUse(last, operand));
-    }
-    if (each.changed.empty()) result->together.push_back(Join(together, "+"));
-    for (const std::string& operand : each.open) {
-      const std::string name = NameOfUse(last, operand);
-      add(name, "stored");
-      auto fewer = together;
-      std::erase(fewer, name);
-      result->together.push_back(Join(fewer, "+"));
-    }
-    for (const std::string& operand : operands)
-      words.try_emplace(NameOfUse(last, operand),
-                        each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
-    for (const auto& [operand, word] : words) add(operand, word);
-  }
-  // Its own results flushed in one explanation and not in another one.
-  if (const auto own = result->reads.find(steps_[last].step.as); own != result->reads.end()) {
-    const auto flushes = [&](const Explanation& each) { return each.changed.contains(own->first); };
-    if (!std::ranges::all_of(found, flushes)) own->second.emplace_back("stored");
-  }
-}
-
-void StepJudge::Grow(size_t last, const std::vector<std::string>& operands, Before before, bool natural,
-                     std::set<Uses>* tried, std::vector<Explanation>* found) {
-  // Of the forms of a step each may explain what is stored: they take no place from what is read before it is rounded.
-  const auto grown = [&] {
-    return static_cast<size_t>(std::count_if(
-        found->begin(), found->end(), [](const Explanation& each) { return !each.unrounded.empty(); }));
-  };
-  for (const auto& some : Combinations(operands)) {
-    const Uses uses = With(last, some, before);
-    if (grown() >= kMostKept || !tried->insert(uses).second) continue;
-    if (!natural && SumsBefore(last, uses)) continue;
-    Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), natural), found);
-  }
-}
-
-void StepJudge::GrowForms(size_t last, const std::vector<std::string>& operands,
-                          std::vector<Explanation>* found) {
-  for (const auto& form : OtherForms(steps_[last].step)) {
-    std::set<Uses> tried;
-    for (const Before before : {Before::kAsExplained, Before::kStored}) {
-      for (const auto& some : Combinations(operands)) {
-        const Uses uses = With(last, some, before);
-        if (found->size() >= kMostKept || !tried.insert(uses).second) continue;
-        Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses, {}, form), true), found);
-      }
-    }
-  }
-}
-
-void StepJudge::GrowNarrow(size_t last, const std::vector<std::string>& operands,
-                           std::vector<Explanation>* found) {
-  if (HasFormat(last) || CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) < kManyNumbers) return;
-  for (const auto& some : Combinations(operands)) {
-    const Uses uses = With(last, some, Before::kAsExplained);
-    std::vector<Proposal> named;
-    auto forms = forms_;
-    for (const Use& use : uses) {
-      const auto by = ComputedBy(use.second);
-      const auto narrow = by ? narrow_.find(*by) : narrow_.end();
-      if (narrow == narrow_.end()) continue;
-      for (const std::string& acc : narrow->second) named.push_back({.in = {}, .acc = acc});
-      const auto others = OtherForms(steps_[*by].step);
-      if (!others.empty()) forms.insert_or_assign(*by, others.front());
-    }
-    const auto give = [&] {
-      if (named.empty() || found->size() >= kMostKept) return;
-      auto piece = Classify(last, Cut(last, uses), true, nullptr, named);
-      const size_t before = found->size();
-      if (piece && piece->reproduced == 1) Keep(last, uses, NameOf(uses), std::move(piece), found);
-      if (found->size() > before) found->back().of_narrow_sums = true;
-    };
-    const size_t before = found->size();
-    give();
-    if (found->size() > before || forms.size() == forms_.size()) continue;
-    // Whether a bias is part of the narrow sum or is added after it does not show in what is stored of it.
-    std::swap(forms, forms_);
-    give();
-    std::swap(forms, forms_);
-  }
-}
-
-void StepJudge::NoteNarrow(size_t last, const Classification& judged) {
-  constexpr size_t kMost = 4;
-  if (!sums_.contains(last) || !SumsNarrow(judged)) return;
-  std::set<std::string> accumulators;
-  for (const PrecisionModel& model : judged.models) accumulators.insert(model.acc);
-  if (accumulators.size() <= kMost) narrow_[last] = std::move(accumulators);
-}
-
-void StepJudge::ShowWritten(size_t last, Classification* result) {
-  const auto piece = Cut(last, {});
-  if (!piece) return;
-  const auto oracle = open_(piece->program, piece->inputs, {.unrounded = {}, .as_written = true});
-  if (!oracle) return;
-  const std::string& name = steps_[last].step.as;
-  ShowAsWritten(**oracle, name, values_.at(name), result);
-  counts_ += (*oracle)->Counts();
-}
-
-Classification StepJudge::Said(const std::string& value, Classification classification) {
-  std::vector<std::string> parts;
-  for (const auto& [operand, words] : classification.reads) {
-    const bool open = Contains(words, "stored");
-    if (open && operand == value)
-      parts.push_back("zero in the place of subnormals, for more than one possible reason");
-    if (open) continue;
-    parts.push_back(words == std::vector<std::string>{"unrounded"} ? operand + " read before it is rounded"
-                    : words == std::vector<std::string>{kFlushed}
-                        ? "subnormals of " + operand + " taken as zero"
-                        : operand + " read as " + Join(words, " or "));
-  }
-  if (!parts.empty()) classification.label = Join(parts, ", ") + "; " + classification.label;
-  return classification;
-}
-
 std::map<std::string, Classification> JudgeSteps(const Case& opened,
                                                  const std::map<std::string, TensorData>& inputs,
                                                  const std::map<std::string, TensorData>& values,
-                                                 const OpenPiece& open, OracleCounts* counts) {
-  return StepJudge(opened, inputs, values, open, counts).Run();
+                                                 const OpenPiece& open, OracleCounts* counts,
+                                                 const LookedAt& looked_at) {
+  return StepJudge(opened, inputs, values, open, counts, looked_at).Run();
+}
+
+void TellForms(const Case& opened, const std::map<std::string, TensorData>& inputs,
+               const std::map<std::string, TensorData>& values, const LookedAt& looked_at,
+               const OpenPiece& open, OracleCounts* counts, std::map<std::string, Classification>* judged) {
+  StepJudge(opened, inputs, values, open, counts, looked_at).TellForms(judged);
 }
 
 std::set<std::string> ChangedByOpening(const std::map<std::string, TensorData>& plain,

@@ -23,7 +23,14 @@ namespace ulpscope {
 std::map<std::string, Classification> JudgeSteps(const Case& opened,
                                                  const std::map<std::string, TensorData>& inputs,
                                                  const std::map<std::string, TensorData>& values,
-                                                 const OpenPiece& open, OracleCounts* counts);
+                                                 const OpenPiece& open, OracleCounts* counts,
+                                                 const LookedAt& looked_at = {});
+
+/// Names the form of each elementwise step whose results of `looked_at` (elements in which backends differ) the step itself does not
+/// give, and one of its other forms does, all of them: Classification::form of `judged`.
+void TellForms(const Case& opened, const std::map<std::string, TensorData>& inputs,
+               const std::map<std::string, TensorData>& values, const LookedAt& looked_at,
+               const OpenPiece& open, OracleCounts* counts, std::map<std::string, Classification>* judged);
 
 /// The values that both runs gave, and gave other bits: opening changed what the program computes.
 std::set<std::string> ChangedByOpening(const std::map<std::string, TensorData>& plain,

@@ -5,34 +5,21 @@
 
 #include "harness/judge/classify_options.h"
 #include "harness/judge/step_judge.h"
+#include "harness/model/conforming.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
 
-bool StepJudge::IsPlainScalar(const std::string& word, const FloatFormat& result) {
-  const auto spec = ParseIn(word);
-  return spec &&
-         (spec->format == nullptr || (spec->bits() >= result.precision && spec->format->emin <= result.emin));
+bool StepJudge::IsPlainScalar(const RoundSpec& conversion, const FloatFormat& result) {
+  return conversion.format == nullptr ||
+         (conversion.bits() >= result.precision && conversion.format->emin <= result.emin);
 }
 
 bool StepJudge::IsPlain(const PrecisionModel& model, const std::string& value) const {
-  const auto acc = ParseAcc(model.acc);
-  const FloatFormat& result = *FormatOf(values_.at(value).dtype);
-  const FloatFormat* product = FindFormat(model.prod);
-  // A multiplication and an addition of their own in the result's format are as plain as one that does both.
-  const bool whole = model.prod == "exact" || (product != nullptr && product->precision >= result.precision &&
-                                               product->precision >= Binary32().precision);
-  // Stores round to nearest, ties to even: another one is believed where nothing is that any of them has.
-  return acc && model.out.ends_with("_rne") && (acc->exact() || (acc->wide() && acc->block == 0)) && whole &&
-         (model.mid == "none" || model.mid == "float32") &&
-         std::ranges::all_of(model.in,
-                             [&](const auto& in) {
-                               return in.first.starts_with(kScalar) && IsPlainScalar(in.second, result);
-                             }) &&
-         std::ranges::none_of(model.cuts, [&](const auto& cut) {
-           return cut.first.starts_with(value + ".") && cut.second != "float32";
-         });
+  PrecisionModel own = model;
+  std::erase_if(own.cuts, [&](const auto& cut) { return !cut.first.starts_with(value + "."); });
+  return IsConforming(own, *FormatOf(values_.at(value).dtype), kWritten);
 }
 
 void StepJudge::Keep(size_t last, const Uses& uses, std::string piece, std::optional<Classification> found,
@@ -82,10 +69,7 @@ std::vector<StepJudge::Explanation> StepJudge::Best(size_t last, std::vector<Exp
   // rounds is said before what a sum might be summed in.
   const auto sums_wide = [](const Explanation& each) {
     const auto& models = each.classification.models;
-    return std::ranges::all_of(models, [](const PrecisionModel& model) {
-      const auto acc = ParseAcc(model.acc);
-      return acc && acc->wide();
-    });
+    return std::ranges::all_of(models, [](const PrecisionModel& model) { return model.acc.wide(); });
   };
   std::ranges::stable_sort(all, [&](const Explanation& a, const Explanation& b) {
     if (a.plain && b.plain) return a.IsOdd() < b.IsOdd();

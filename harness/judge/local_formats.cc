@@ -10,7 +10,7 @@
 #include "harness/judge/classify_options.h"
 #include "harness/judge/forms.h"
 #include "harness/judge/step_judge.h"
-#include "harness/judge/tensor_diff.h"
+#include "harness/model/tensor_diff.h"
 #include "harness/num/float_format.h"
 
 namespace ulpscope {
@@ -56,8 +56,9 @@ void StepJudge::SayWhatCountsAsZero(size_t last, Classification* unmodelled) {
     Keep(last, {}, "step", Classify(last, Cut(last, {}, {{name, {.zero = true}}}), true), &found);
     if (found.empty() || !found.front().plain || found.front().classification.reproduced < kNearlyEvery)
       continue;
-    unmodelled->says.push_back(fmt::format("as if {} were zero", NameOfUse(last, name)));
-    unmodelled->label += "; " + unmodelled->says.back();
+    unmodelled->says.push_back(
+        {RemarkKind::kChange, fmt::format("as if {} were zero", NameOfUse(last, name))});
+    unmodelled->label += "; " + unmodelled->says.back().text;
     return;
   }
 }
@@ -66,16 +67,22 @@ void StepJudge::BecomeUnmodelled(const TensorData& observed, Classification* nar
   narrow->kind = ClassificationKind::kUnmodelled;
   narrow->fits = false;
   narrow->models.clear();
-  for (auto* words : {&narrow->facets, &narrow->facets_in, &narrow->cuts}) {
-    for (auto& [name, list] : *words) list.clear();
+  narrow->facets = {};
+  for (auto* sets : {&narrow->facets_in, &narrow->cuts}) {
+    for (auto& [name, roundings] : *sets) roundings.clear();
   }
-  narrow->says = {
-      IsZero(observed) ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows",
-                                     narrow->max_abs)
-      : narrow->reproduced == 1
-          ? "models that give all of the results, which so few leave to chance"
-          : fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};
-  narrow->label = "unmodelled: " + narrow->says.front();
+  if (IsZero(observed))
+    narrow->says = {
+        {RemarkKind::kLost, fmt::format("every result is zero where exact ones reach {:.3g}: no format shows",
+                                        narrow->max_abs)}};
+  else if (narrow->reproduced == 1)
+    narrow->says = {
+        {RemarkKind::kShare, "models that give all of the results, which so few leave to chance"}};
+  else
+    narrow->says = {{RemarkKind::kRejected, fmt::format("the nearest model gives {:.0f} % of the results",
+                                                        100 * narrow->reproduced)}};
+  narrow->label = "unmodelled: " + JoinTexts(narrow->says);
+  narrow->labelled = FormatOfWhat::kNothing;
 }
 
 std::vector<std::string> StepJudge::FloatingOperands(size_t i) const {
@@ -122,9 +129,12 @@ void StepJudge::InNarrowSums(size_t last, const Classification& stored, std::vec
   const size_t numbers = CountNumbers(observed, kManyNumbers);
   if (!sums_.contains(last) || floating.empty() || numbers < kSomeNumbers) return;
   std::vector<Proposal> named;
-  for (const char* acc : {"float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32",
-                          "split_k(bfloat16,bfloat16)", "split_k(float16,float16)"})
-    named.push_back({.in = {}, .acc = acc});
+  for (const FloatFormat* format : {&Binary16(), &Bfloat16()}) {
+    named.push_back({.in = {}, .acc = SumsIn(*format)});
+    named.push_back({.in = {}, .acc = {.format = format, .via_float32 = true}});
+  }
+  for (const FloatFormat* format : {&Bfloat16(), &Binary16()})
+    named.push_back({.in = {}, .acc = {.format = &Binary32(), .partial = format, .combine = format}});
   const Widened wide = Widen(last);
   std::vector<std::pair<std::string, const FloatFormat*>> rounded{{"", nullptr}};
   for (const std::string& name : ComputedOperands(last)) {

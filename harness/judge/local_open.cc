@@ -15,6 +15,7 @@
 namespace ulpscope {
 
 void StepJudge::OpenNeedless(size_t last, Explanation* each) {
+  // Chosen: a rounding before a softmax shows in one of fifty results, in two or three of 128 and in twenty of 1024.
   constexpr int64_t kMostElements = 1024, kFewElements = 128;
   // Sums in float32 say nothing of operands that were summed in a narrow format.
   if (!each->plain || !each->changed.empty() || each->unrounded.empty() || each->of_narrow_sums) return;
@@ -62,10 +63,9 @@ void StepJudge::LoadInto(Classification* result) const {
   if (!alone_ || alone_->has_products || alone_->reduction_length == 0) return;
   const auto loads = [&](const std::string& word) {
     const FloatFormat* format = FindFormat(word);
-    const auto& accs = result->facets["acc"];
-    return format != nullptr && !accs.empty() && std::ranges::all_of(accs, [&](const auto& each) {
-             const auto acc = ParseAcc(each);
-             return acc && acc->binary() && acc->bits() == format->precision;
+    const auto& accs = result->facets.acc;
+    return format != nullptr && !accs.empty() && std::ranges::all_of(accs, [&](const AccSpec& acc) {
+             return acc.binary() && acc.bits() == format->precision;
            });
   };
   for (auto& [operand, words] : result->reads) {
@@ -87,14 +87,14 @@ void StepJudge::OpenToRange(size_t last, Classification* result) {
 void StepJudge::OpenToSum(size_t last, Classification* result) {
   if (!sums_.contains(last) || !SumsNarrow(*result)) return;
   int least = Binary32().precision;
-  std::set<std::string> accumulators;
+  std::set<AccSpec> accumulators;
   for (const PrecisionModel& model : result->models) {
-    least = std::min(least, ParseAcc(model.acc)->bits());
+    least = std::min(least, model.acc.bits());
     accumulators.insert(model.acc);
   }
   const bool few = CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) < kFewNumbers;
   std::vector<Proposal> named;
-  for (const std::string& acc : accumulators) named.push_back({.in = {}, .acc = acc});
+  for (const AccSpec& acc : accumulators) named.push_back({.in = {}, .acc = acc});
   const auto gives_as_much = [&](const std::string& operand, const FloatFormat& format) {
     const auto piece = Cut(last, {}, {{operand, {.format = &format}}});
     const auto found = Classify(last, piece, true, nullptr, named);
@@ -179,19 +179,17 @@ void StepJudge::TakeModels(size_t last, const std::set<PrecisionModel>& models,
   result->models.assign(models.begin(), models.end());
   result->models_proved.assign(proved.begin(), proved.end());
   result->kind = ClassificationKind::kIndistinguishable;
-  result->facets.clear();
+  result->facets = {};
   result->facets_in.clear();
   result->cuts.clear();
   ValueShape shape = *alone_;
   for (const PrecisionModel& model : models) {  // a form has steps of its own
-    for (const auto& [cut, word] : model.cuts) {
+    for (const auto& [cut, rounding] : model.cuts) {
       if (!Contains(shape.cut_points, cut)) shape.cut_points.push_back(cut);
     }
   }
   ProjectFacets(shape, result);
-  const double together = std::exchange(result->max_ulp, std::min(result->max_ulp, 0.5));
-  result->label = LabelOf(shape, values_.at(steps_[last].step.as).dtype, *result);
-  result->max_ulp = together;
+  SetLabel(shape, values_.at(steps_[last].step.as).dtype, ErrorsOf::kSeveralSteps, result);
 }
 
 std::optional<Classification> StepJudge::LeaveOpen(size_t last, const Classification& narrow) {

@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "harness/judge/classify.h"
+#include "harness/judge/forms.h"
 #include "harness/judge/label.h"
 #include "harness/judge/step_judge.h"
-#include "harness/judge/tensor_diff.h"
+#include "harness/model/tensor_diff.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 #include "harness/words/ops.h"
@@ -34,7 +35,11 @@ std::optional<StepJudge::Piece> StepJudge::Cut(size_t last, const Uses& unrounde
         i != last && other != forms_.end() ? other->second : std::vector<Step>{steps_[i].step};
     for (Step step : i == last && !form.empty() ? form : own) {
       for (Operand& operand : step.of) {
-        if (operand.IsScalar() || operand.name.starts_with(steps_[i].step.as + ".")) continue;
+        if (operand.IsScalar()) continue;
+        if (operand.name.starts_with(steps_[i].step.as + ".")) {
+          if (IsContracted(operand.name)) piece.unrounded.insert(operand.name);
+          continue;
+        }
         const bool makes = ReadsInside(i, operand.name, unrounded);
         if (makes) {
           if (!IsArrangement(made_by_.at(operand.name))) piece.unrounded.insert(operand.name);
@@ -94,6 +99,10 @@ bool StepJudge::AddTensor(const std::string& name, const std::string& as, const 
   return true;
 }
 
+ErrorsOf StepJudge::OwnErrors() const {
+  return steps_.size() > 1 ? ErrorsOf::kStepOfProgram : ErrorsOf::kThisStep;
+}
+
 std::optional<Classification> StepJudge::Classify(size_t last, const std::optional<Piece>& piece,
                                                   bool natural, const TensorData* observed,
                                                   std::vector<Proposal> named) {
@@ -108,6 +117,8 @@ std::optional<Classification> StepJudge::Classify(size_t last, const std::option
   ClassifyOptions options;
   options.search = !natural;
   options.named = std::move(named);
+  options.errors = OwnErrors();
+  if (const auto also = looked_at_.find(name); also != looked_at_.end()) options.also = also->second;
   options.settle = !ReadsComputedNumbers(last);
   // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
   if (const int64_t terms = shape ? shape->terms : 1; !piece->unrounded.empty()) {
@@ -125,11 +136,10 @@ std::optional<Classification> StepJudge::Classify(size_t last, const std::option
   return found;
 }
 
-std::string StepJudge::CoarsestOf(const std::map<std::string, std::string>& cuts) {
-  std::string coarsest = "none";
-  for (const auto& [cut, word] : cuts) {
-    if (word != "none" && (coarsest == "none" || ParseMid(word)->bits() < ParseMid(coarsest)->bits()))
-      coarsest = word;
+RoundSpec StepJudge::CoarsestOf(const std::map<std::string, RoundSpec>& cuts) {
+  RoundSpec coarsest;
+  for (const auto& [cut, rounding] : cuts) {
+    if (rounding.bits() < coarsest.bits()) coarsest = rounding;
   }
   return coarsest;
 }
@@ -184,13 +194,12 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
       });
       // To hold what is inside a step in the format that it computes in rounds nothing that others do not.
       const size_t held = std::erase_if(model.cuts, [&](const auto& cut) {
-        return computed_in_float32 && cut.second == "float32" && cut.first.starts_with(name + ".");
+        return computed_in_float32 && cut.second.rounds_to(Binary32()) && cut.first.starts_with(name + ".");
       });
       if (foreign + held > 0) model.mid = CoarsestOf(model.cuts);
-      if (model.mid == "float32" && model.cuts.empty()) model.mid = "none";
+      if (model.mid.rounds_to(Binary32()) && model.cuts.empty()) model.mid = {};
       // Nor are their sums those of a step that has none.
-      if (const auto acc = ParseAcc(model.acc); !HasFormat(last) && acc && !acc->wide())
-        model.acc = "float32";
+      if (!HasFormat(last) && !model.acc.wide()) model.acc = SumsIn(Binary32());
       std::erase_if(model.in, [&](const auto& in) { return foreign_number(in.first); });
       left.insert(std::move(model));
     }
@@ -199,16 +208,13 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
   strip(&found->models);
   strip(&found->models_proved);
   found->fits = found->fits && !found->models.empty();
-  found->facets.clear();
+  found->facets = {};
   found->facets_in.clear();
   found->cuts.clear();
   ProjectFacets(*shape, found);
   // Of operands that are read before they were rounded the error is that of all the steps together, each in exact arithmetic: it is
   // none of this one's.
-  const double together = found->max_ulp;
-  if (!unrounded.empty()) found->max_ulp = std::min(together, 0.5);
-  found->label = LabelOf(*shape, values_.at(name).dtype, *found);
-  found->max_ulp = together;
+  SetLabel(*shape, values_.at(name).dtype, unrounded.empty() ? OwnErrors() : ErrorsOf::kSeveralSteps, found);
 }
 
 }  // namespace ulpscope

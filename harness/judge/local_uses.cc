@@ -12,6 +12,15 @@
 #include "harness/words/ops.h"
 
 namespace ulpscope {
+namespace {
+
+/// Chosen: what a search over several steps may cost, in results, sets of uses and uses; nothing known tests its neighbours.
+constexpr int64_t kMostSearched = 256;
+constexpr int kMostTried = 120;           // chosen, as the one above
+constexpr size_t kMostSearchedUses = 32;  // chosen, as the one above
+constexpr int64_t kFewestUsed = 32;  // chosen: of fewer results chance gives nearly every one (kSomeNumbers)
+
+}  // namespace
 
 std::vector<std::string> StepJudge::ComputedOperands(size_t i) const {
   std::vector<std::string> names;
@@ -139,7 +148,7 @@ double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int
   how.unrounded = piece->unrounded;
   auto oracle = open_(piece->program, piece->inputs, how);
   if (!oracle || !(*oracle)->Describe(name)) return -1;
-  constexpr size_t kMostModels = 4096;
+  constexpr size_t kMostModels = 4096;  // chosen, as kManyModels; nothing known tests its neighbours
   const auto models = (*oracle)->Bank(name, observed.dtype);
   if (models.size() > kMostModels) return kNotAsked;
   std::vector<double> stored;
@@ -155,48 +164,59 @@ double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int
              : static_cast<double>(elements.size() - misses) / static_cast<double>(elements.size());
 }
 
+StepJudge::Uses StepJudge::AllUses(size_t last, bool through_products) {
+  Uses uses;
+  std::vector<Use> pending = UsesOf(last, {});
+  while (!pending.empty() && uses.size() < kMostSearchedUses) {
+    const Use use = pending.back();
+    pending.pop_back();
+    const auto by = ComputedBy(use.second);
+    const OpRow* op = by ? FindOp(steps_[*by].step.op) : nullptr;
+    if (!through_products && op != nullptr && op->kind == OpRow::Kind::kProduct) continue;
+    Uses more;
+    AddChain(use.first, use.second, Before::kStored, &more);
+    uses.insert(more.begin(), more.end());
+    if (!by) continue;
+    for (const std::string& operand : ComputedOperands(*by)) {
+      if (!uses.contains({*by, operand})) pending.emplace_back(*by, operand);
+    }
+  }
+  return uses;
+}
+
+StepJudge::Uses StepJudge::Reached(size_t last, const Uses& uses) const {
+  Uses reached;
+  std::vector<size_t> pending{last};
+  std::set<size_t> seen{last};
+  while (!pending.empty()) {
+    const size_t i = pending.back();
+    pending.pop_back();
+    for (const Use& use : uses) {
+      if (use.first != i || !reached.insert(use).second) continue;
+      const auto by = made_by_.find(use.second);
+      if (by != made_by_.end() && seen.insert(by->second).second) pending.push_back(by->second);
+    }
+  }
+  return reached;
+}
+
 StepJudge::Uses StepJudge::SearchUses(size_t last) {
-  constexpr int64_t kMostElements = 256, kFewest = 32;
-  constexpr int kMostSets = 120;
-  constexpr size_t kMostUses = 32;
   const TensorData& observed = values_.at(steps_[last].step.as);
   if (FormatOf(observed.dtype)->precision > Binary16().precision) return {};
-  std::vector<int64_t> elements = ElementsToCheck(observed.shape, kMostElements);
+  std::vector<int64_t> elements = ElementsToCheck(observed.shape, kMostSearched);
   std::erase_if(elements, [&](int64_t k) { return observed.At(k) == 0 || !std::isfinite(observed.At(k)); });
-  if (static_cast<int64_t>(elements.size()) < kFewest) return {};
+  if (static_cast<int64_t>(elements.size()) < kFewestUsed) return {};
   std::map<Uses, double> shares;
   const auto share = [&](const Uses& uses) {
     const auto [entry, is_new] = shares.try_emplace(uses, -1);
-    if (is_new && shares.size() < static_cast<size_t>(kMostSets))
+    if (is_new && shares.size() < static_cast<size_t>(kMostTried))
       entry->second = ShareWith(last, uses, elements);
     return entry->second;
   };
-  const auto from = [&](bool through_products) {
-    Uses uses;
-    std::vector<Use> pending = UsesOf(last, {});
-    while (!pending.empty() && uses.size() < kMostUses) {
-      const Use use = pending.back();
-      pending.pop_back();
-      const auto by = ComputedBy(use.second);
-      const OpRow* op = by ? FindOp(steps_[*by].step.op) : nullptr;
-      if (!through_products && op != nullptr && op->kind == OpRow::Kind::kProduct) continue;
-      Uses more;
-      AddChain(use.first, use.second, Before::kStored, &more);
-      for (const Use& each : more) {
-        if (!uses.insert(each).second) continue;
-      }
-      if (by) {
-        for (const std::string& operand : ComputedOperands(*by)) {
-          if (!uses.contains({*by, operand})) pending.emplace_back(*by, operand);
-        }
-      }
-    }
-    return uses;
-  };
   const double stored = share({});
   Uses best;
-  for (const Uses& start : {from(false), from(true)}) {
-    if (start.empty() || start.size() >= kMostUses) continue;
+  for (const Uses& start : {AllUses(last, false), AllUses(last, true)}) {
+    if (start.empty() || start.size() >= kMostSearchedUses) continue;
     Uses uses = start;
     for (bool better = true; better && share(uses) < 1;) {
       better = false;
@@ -215,18 +235,7 @@ StepJudge::Uses StepJudge::SearchUses(size_t last) {
   if (best.empty() || most < kNearlyEvery || most - stored < 3 * std::sqrt(n * most * (1 - most) + 1) / n)
     return {};
   // What is behind a rounded use is no part of the piece.
-  Uses reached;
-  std::vector<size_t> pending{last};
-  std::set<size_t> seen{last};
-  while (!pending.empty()) {
-    const size_t i = pending.back();
-    pending.pop_back();
-    for (const Use& use : best) {
-      if (use.first != i || !reached.insert(use).second) continue;
-      const auto by = made_by_.find(use.second);
-      if (by != made_by_.end() && seen.insert(by->second).second) pending.push_back(by->second);
-    }
-  }
+  Uses reached = Reached(last, best);
   // Those that change nothing are taken as they are stored.
   for (const Use& use : Uses(reached)) {
     Uses fewer = reached;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "harness/model/oracle.h"
 
@@ -21,6 +22,9 @@ struct PieceOptions {
 };
 using OpenPiece = std::function<Result<std::unique_ptr<CaseOracle>>(
     const Case& piece, std::map<std::string, TensorData> inputs, const PieceOptions& options)>;
+
+/// Elements of values that are looked at besides a sample: those in which backends differ.
+using LookedAt = std::map<std::string, std::vector<int64_t>>;
 
 /// Of a step with as many models as this, what an honest kernel computes is tried before all of them.
 constexpr int64_t kManyModels = 4096;

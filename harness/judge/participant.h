@@ -14,6 +14,10 @@ struct Participant {
   const Observation* observation = nullptr;
 };
 
+/// kStepByStep: the values of the participants are single steps, each judged from its own operands. Then a value whose
+/// operands differ has inherited that, and parts in precision alone.
+enum class JudgedAs { kWholeProgram, kStepByStep };
+
 /// Whether a backend ran to an answer, untainted: what it gave, if only an error, is a fact about it.
 inline bool RanToAnAnswer(const CaseResult& result) {
   switch (result.status) {

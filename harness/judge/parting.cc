@@ -12,6 +12,7 @@
 #include "harness/judge/side.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
+#include "harness/words/gradient_name.h"
 
 namespace ulpscope {
 namespace {
@@ -31,12 +32,11 @@ bool Sums(const std::vector<Step>& steps, const std::string& value) {
 
 /// The formats of operands, a number of the value's own op by its short name: a piece of one step has "scalar.add" where one of
 /// several, each with a number, has "scalar.add@value".
-std::map<std::string, Words> OwnNames(const std::map<std::string, Words>& operands,
-                                      const std::string& value) {
-  std::map<std::string, Words> named = operands;
+RoundingSets OwnNames(const RoundingSets& operands, const std::string& value) {
+  RoundingSets named = operands;
   const std::string own = "@" + value;
-  for (const auto& [operand, words] : operands) {
-    if (operand.ends_with(own)) named[operand.substr(0, operand.size() - own.size())] = words;
+  for (const auto& [operand, reads] : operands) {
+    if (operand.ends_with(own)) named[operand.substr(0, operand.size() - own.size())] = reads;
   }
   return named;
 }
@@ -47,13 +47,14 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
   std::vector<Parting> found;
   auto left = OwnNames(a.facets_in, value), right = OwnNames(b.facets_in, value);
   // A side whose op was explained without such a step did not round it.
-  for (const auto& [operand, words] : a.facets_in) {
-    if (IsInside(value, operand)) right.try_emplace(operand, Words{"as_is"});
+  const std::vector<RoundSpec> as_is{RoundSpec{}};
+  for (const auto& [operand, reads] : a.facets_in) {
+    if (IsInside(value, operand)) right.try_emplace(operand, as_is);
   }
-  for (const auto& [operand, words] : b.facets_in) {
-    if (IsInside(value, operand)) left.try_emplace(operand, Words{"as_is"});
+  for (const auto& [operand, reads] : b.facets_in) {
+    if (IsInside(value, operand)) left.try_emplace(operand, as_is);
   }
-  for (const auto& [operand, words] : left) {
+  for (const auto& [operand, reads] : left) {
     if (operand.ends_with("@" + value)) continue;
     const std::string what = IsInside(value, operand)
                                  ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
@@ -67,13 +68,15 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
         is_number || is_step
             ? " when computing " + Braced(at == std::string::npos ? value : operand.substr(at + 1))
             : "";
-    auto in = is_step && !is_number
-                  ? Compare(left, right, operand, "as_is", "reads", "read", Braced(operand) + " as {}" + when)
-                  : Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}" + when);
+    const Phrase phrase = is_step && !is_number ? Phrase{"reads", "read", Braced(operand) + " as {}" + when}
+                                                : Phrase{"rounds", "round", what + " to {}" + when};
+    auto in = Compare(reads, LookupOr(right, operand), kOfOperands, phrase);
     if (!in) continue;
-    const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
+    const auto flushes = [](const std::vector<RoundSpec>& each) {
+      return each.size() == 1 && DropsSubnormalsAlone(each.front());
+    };
     const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");
-    if (flushes(words)) in->a = flush;
+    if (flushes(reads)) in->a = flush;
     if (flushes(right.at(operand))) in->b = flush;
     found.push_back(std::move(*in));
   }
@@ -84,10 +87,24 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
 Classification WithoutTwins(const ValueResult& value) {
   Classification told = value.classification;
   if (value.dtype != DType::kFloat16) return told;
-  for (auto& [cut, words] : told.cuts) {
-    if (Contains(words, "float16")) std::erase(words, "tf32");
+  for (auto& [cut, roundings] : told.cuts) {
+    if (Contains(roundings, ToNearest(Binary16()))) std::erase(roundings, ToNearest(Tf32()));
   }
   return told;
+}
+
+/// A gradient that one side rounds as it is added up, and the other does not.
+std::optional<Parting> FindPartialGradient(const std::string& value, const Classification& a,
+                                           const Classification& b) {
+  // A gradient that is rounded as it is added up differs wherever that shows; a mask that rounding changes does in few elements.
+  for (const auto& [cut, roundings] : a.cuts) {
+    if (!cut.starts_with(kPartialGradient)) continue;
+    auto found =
+        Compare(roundings, LookupOr(b.cuts, cut), kOfIntermediates,
+                {"rounds", "round", Braced(value) + " to {} after each contribution that is added to it"});
+    if (found) return found;
+  }
+  return std::nullopt;
 }
 
 /// Steps on the way to `value` that one side rounds to one format and the other does not, as the program has them.
@@ -109,19 +126,19 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
       if (alike) told.push_back(step.as);
     }
   }
+  if (auto partial = FindPartialGradient(value, a, b)) return partial;
   if (told.empty()) return std::nullopt;
-  return Compare(a.cuts, b.cuts, told.front(), "none", "rounds", "round",
-                 fmt::format("{} to {{}} on the way to {}", Braced(JoinNames(told)), Braced(value)));
+  return Compare(a.cuts.at(told.front()), b.cuts.at(told.front()), kOfIntermediates,
+                 {"rounds", "round",
+                  fmt::format("{} to {{}} when computing {}", Braced(JoinNames(told)), Braced(value))});
 }
 
 /// A step before `value` may be what is rounded, by one model at least, and not its result.
 bool RoundsOnTheWay(const std::string& value, const Classification& classification) {
-  const auto mid = classification.facets.find("mid");
-  if (mid == classification.facets.end()) return false;
   return std::ranges::any_of(classification.cuts, [&](const auto& cut) {
     return cut.first != value && !IsInside(value, cut.first) &&
-           std::ranges::any_of(cut.second, [&](const std::string& word) {
-             return word != "none" && Contains(mid->second, word);
+           std::ranges::any_of(cut.second, [&](const RoundSpec& each) {
+             return !each.none() && Contains(classification.facets.mid, each);
            });
   });
 }
@@ -142,64 +159,63 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   };
   const bool narrowly = computes_narrowly(left) || computes_narrowly(right);
   const auto only_own = [&](const Classification& classification) {
-    const auto mid = classification.facets.find("mid");
-    return mid != classification.facets.end() && mid->second == Words{own};
+    const FloatFormat* format = FormatOf(a.dtype);
+    return format != nullptr && classification.facets.mid == std::vector{ToNearest(*format)};
   };
   const bool twice = only_own(left) || only_own(right);
   const bool inside =
       (only_own(left) && HasStepsInside(value, left)) || (only_own(right) && HasStepsInside(value, right));
   const std::string through =
       twice && inside ? fmt::format("at least one step inside {} to {{}}", Braced(value))
-      : twice         ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
+      : twice         ? fmt::format("{} to {{}} along the way, before its {} output", Braced(value), own)
       : RoundsOnTheWay(value, left) || RoundsOnTheWay(value, right)
-          ? fmt::format("at least one step on the way to {} to {{}}", Braced(value))
+          ? fmt::format("at least one intermediate of {} to {{}}", Braced(value))
           : fmt::format("{} to {{}} {}", Braced(value), where);
-  auto mid =
-      narrowly ? std::nullopt : Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through);
+  auto mid = narrowly
+                 ? std::nullopt
+                 : Compare(left.facets.mid, right.facets.mid, kOfIntermediates, {"rounds", "round", through});
   if (mid) {
     // What is rounded may be an operand that the program names, and of a result in 16 bits what is stored before it.
     if (auto steps = FindStepsOnTheWay(test_case, value, left, right)) return steps;
     if (!twice) return mid;
     // Float32 on the way rounds nothing that shows.
-    const auto wide = [](const Classification& each) { return IsNothing(each.facets.at("mid"), "float32"); };
+    const auto wide = [](const Classification& each) {
+      return each.facets.mid == std::vector{ToNearest(Binary32())};
+    };
     if (wide(left)) mid->a = {};
     if (wide(right)) mid->b = {};
     return mid;
   }
-  for (const auto& [name, words] : left.cuts) {
-    auto cut = Compare(left.cuts, right.cuts, name, "none", "rounds", "round",
-                       fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
+  if (auto partial = FindPartialGradient(value, left, right)) return partial;
+  for (const auto& [name, roundings] : left.cuts) {
+    auto cut = Compare(
+        roundings, LookupOr(right.cuts, name), kOfIntermediates,
+        {"rounds", "round", fmt::format("{} to {{}} when computing {}", Braced(name), Braced(value))});
     if (cut) return cut;
   }
   const bool steps =
       HasStepsInside(value, left) || HasStepsInside(value, right) || !Sums(test_case.program, value);
   // Where every step is rounded, what it was computed in before shows in none.
   if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
-  const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
   // Of an op that sums and does more, what is known is the format of its sums.
   const bool sums = SumsInside(left) || SumsInside(right);
   const std::string what = !steps ? "" : sums ? "the sums inside " : "the steps inside ";
-  auto acc =
-      Compare(left.facets, right.facets, "acc", "", sums || !steps ? "accumulates" : "computes",
-              sums || !steps ? "accumulate" : "compute", what + Braced(value) + " in {}", accumulators);
+  auto acc = Compare(left.facets.acc, right.facets.acc,
+                     {sums || !steps ? "accumulates" : "computes", sums || !steps ? "accumulate" : "compute",
+                      what + Braced(value) + " in {}"});
   if (!acc) return acc;
   // Beside a format that is known, one that is not is another one: that is all there is to say of it.
-  const auto told = [](const Classification& each) {
-    return Accumulators(each.facets.at("acc")) != JoinAccumulators({"bfloat16", "float64"});
-  };
+  const auto told = [](const Classification& each) { return Accumulators(each.facets.acc) != OpenFormat(); };
   if (told(left) && !told(right)) acc->b = {};
   if (!told(left) && told(right)) acc->a = {};
   // Beside a narrow sum, one in float32 or wider is what is written.
   const auto count_wide = [](const Classification& each) {
-    const Words& words = each.facets.at("acc");
-    return static_cast<size_t>(std::ranges::count_if(words, [](const std::string& word) {
-      const auto spec = ParseAcc(word);
-      return spec && spec->wide();
-    }));
+    return static_cast<size_t>(
+        std::ranges::count_if(each.facets.acc, [](const AccSpec& one) { return one.wide(); }));
   };
   const size_t wide_left = count_wide(left), wide_right = count_wide(right);
-  if (wide_left == 0 && wide_right == right.facets.at("acc").size()) acc->b = {};
-  if (wide_right == 0 && wide_left == left.facets.at("acc").size()) acc->a = {};
+  if (wide_left == 0 && wide_right == right.facets.acc.size()) acc->b = {};
+  if (wide_right == 0 && wide_left == left.facets.acc.size()) acc->a = {};
   return acc;
 }
 
@@ -221,14 +237,12 @@ Parting Together(const std::vector<Parting>& partings) {
 
 /// Beside what a side reads otherwise: that its sums are narrow in each of its models.
 void AddNarrowSums(const Classification& classification, Deed* deed) {
-  const auto acc = classification.facets.find("acc");
-  if (deed->Nothing() || acc == classification.facets.end() || acc->second.empty()) return;
-  const bool narrow = std::ranges::all_of(acc->second, [](const std::string& word) {
-    const auto spec = ParseAcc(word);
-    return spec && spec->bits() <= Binary16().precision;
-  });
+  const auto& accs = classification.facets.acc;
+  if (deed->Nothing() || accs.empty()) return;
+  const bool narrow =
+      std::ranges::all_of(accs, [](const AccSpec& acc) { return acc.bits() <= Binary16().precision; });
   if (!narrow) return;
-  const std::string with = ", with sums in " + Accumulators(acc->second);
+  const std::string with = ", with sums in " + Accumulators(accs);
   deed->singular += with;
   deed->plural += with;
 }
@@ -247,12 +261,19 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   if (found.empty()) {
     if (auto rounding = FindRounding(test_case, value, a, b)) found.push_back(std::move(*rounding));
   }
+  if (found.empty() && left.form != right.form) {
+    const auto deed = [&](const Classification& side) {
+      return side.form.empty() ? Deed{} : Say("computes", "compute", value + " as " + side.form);
+    };
+    return Parting{.a = deed(left), .b = deed(right)};
+  }
   for (Parting& operand : FindOperands(test_case, value, left, right)) found.push_back(std::move(operand));
   if (!found.empty()) return Together(found);
-  if (auto prod = Compare(left.facets, right.facets, "prod", "exact", "rounds", "round",
-                          "each product in " + Braced(value) + " to {}"))
+  if (auto prod = Compare(left.facets.prod, right.facets.prod, kOfProducts,
+                          {"rounds", "round", "each product in " + Braced(value) + " to {}"}))
     return prod;
-  if (auto out = Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}"))
+  if (auto out = Compare(left.facets.out, right.facets.out, kOfStores,
+                         {"stores", "store", Braced(value) + " as {}"}))
     return out;
   return FindNarrowAnywhere(value, left, right);
 }

@@ -34,7 +34,7 @@ bool IsInside(const std::string& value, const std::string& cut);
 bool HasStepsInside(const std::string& value, const Classification& classification);
 /// The steps inside the op that gives `value` as each model computes them: what is computed in 16 bits is rounded to them, also where
 /// the model has no rounding of that step alone.
-std::map<std::string, Words> StepsAsComputed(const std::string& value, const Classification& classification);
+RoundingSets StepsAsComputed(const std::string& value, const Classification& classification);
 /// What was computed in a format is sums, whatever else its op does.
 bool SumsInside(const Classification& classification);
 

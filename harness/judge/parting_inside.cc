@@ -22,9 +22,8 @@ bool RoundsMoreInside(const std::string& value, const Classification& classifica
   return !classification.models.empty() &&
          std::ranges::all_of(classification.models, [&](const PrecisionModel& model) {
            return std::ranges::any_of(model.cuts, [&](const auto& cut) {
-             const auto spec = ParseMid(cut.second);
-             return IsInside(value, cut.first) && spec && spec->format != nullptr &&
-                    spec->format->precision <= Binary16().precision && !Contains(told, cut.first);
+             return IsInside(value, cut.first) && cut.second.bits() <= Binary16().precision &&
+                    !Contains(told, cut.first);
            });
          });
 }
@@ -33,8 +32,9 @@ bool RoundsMoreInside(const std::string& value, const Classification& classifica
 std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value,
                                                         const Classification& classification) {
   std::map<Words, std::vector<std::string>> rounded;
-  for (const auto& [cut, words] : classification.cuts) {
-    if (IsInside(value, cut) && !Contains(words, "none")) rounded[words].push_back(cut);
+  for (const auto& [cut, roundings] : classification.cuts) {
+    const bool perhaps = std::ranges::any_of(roundings, [](const RoundSpec& each) { return each.none(); });
+    if (IsInside(value, cut) && !perhaps) rounded[WordsOf(roundings, MidWord)].push_back(cut);
   }
   return rounded;
 }
@@ -44,8 +44,7 @@ bool MayRoundMoreInside(const std::string& value, const Classification& classifi
                         const std::vector<std::string>& told) {
   return std::ranges::any_of(classification.cuts, [&](const auto& cut) {
     return IsInside(value, cut.first) && !Contains(told, cut.first) &&
-           std::ranges::any_of(cut.second,
-                               [](const std::string& word) { return word != "none" && word != "float32"; });
+           std::ranges::any_of(cut.second, [](const RoundSpec& each) { return !each.none_or(Binary32()); });
   });
 }
 
@@ -55,6 +54,7 @@ Deed RoundsInside(const std::string& value, const Classification& classification
   const auto rounded = RoundedInside(value, classification);
   std::vector<std::string> parts;
   for (const auto& [words, cuts] : rounded) {
+    const auto& formats = classification.cuts.at(cuts.front());
     std::vector<std::string> names;
     for (const std::string& cut : cuts)
       names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
@@ -65,7 +65,7 @@ Deed RoundsInside(const std::string& value, const Classification& classification
     const std::string which = DescribeInside(value, classification).all ? "each step"
                               : names.size() > kMostNamed               ? "several steps"
                                                           : (perhaps ? "at least " : "") + JoinNames(names);
-    parts.push_back(fmt::format("{} inside {} to {}", which, value, Formats(words, "none")));
+    parts.push_back(fmt::format("{} inside {} to {}", which, value, Formats(formats, kOfIntermediates)));
   }
   return Say("rounds", "round", Join(parts, " and "));
 }
@@ -77,14 +77,12 @@ std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& v
     if (format != nullptr && format->precision <= Binary16().precision)
       narrow.insert(std::string(format->name));
   };
-  for (const auto& [operand, word] : model.in) {
-    if (const auto in = ParseIn(word)) add(in->format);
-  }
-  if (const auto prod = ParseProd(model.prod)) add(prod->format);
-  if (const auto acc = ParseAcc(model.acc)) add(acc->partial != nullptr ? acc->partial : acc->format);
-  if (const auto mid = ParseMid(model.mid)) add(mid->format);
-  for (const auto& [cut, word] : model.cuts) {
-    if (const auto mid = ParseMid(word); mid && IsInside(value, cut)) add(mid->format);
+  for (const auto& [operand, in] : model.in) add(in.format);
+  add(model.prod.format);
+  add(model.acc.partial != nullptr ? model.acc.partial : model.acc.format);
+  add(model.mid.format);
+  for (const auto& [cut, rounding] : model.cuts) {
+    if (IsInside(value, cut)) add(rounding.format);
   }
   return narrow;
 }
@@ -93,31 +91,29 @@ std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& v
 Deed SumsNarrowly(const std::string& value, const Classification& classification) {
   if (!SumsInside(classification) || !SumsNarrow(classification)) return {};
   return Say("accumulates", "accumulate",
-             fmt::format("the sums inside {} in {}", value, Accumulators(classification.facets.at("acc"))));
+             fmt::format("the sums inside {} in {}", value, Accumulators(classification.facets.acc)));
 }
 
 }  // namespace
 
 bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
 
-std::map<std::string, Words> StepsAsComputed(const std::string& value, const Classification& classification) {
-  std::map<std::string, Words> steps = classification.cuts;
-  for (auto& [cut, words] : steps) {
+RoundingSets StepsAsComputed(const std::string& value, const Classification& classification) {
+  RoundingSets steps = classification.cuts;
+  for (auto& [cut, roundings] : steps) {
     if (!IsInside(value, cut)) continue;
     for (const PrecisionModel& model : classification.models) {
-      const auto own = model.cuts.find(cut);
-      const auto acc = ParseAcc(model.acc);
-      if ((own != model.cuts.end() && own->second != "none") || !acc || !acc->binary() || acc->wide())
-        continue;
-      const std::string format(acc->format->name);
-      if (!Contains(words, format)) words.push_back(format);
+      const RoundSpec* own = Lookup(model.cuts, cut);
+      if ((own != nullptr && !own->none()) || !model.acc.binary() || model.acc.wide()) continue;
+      const RoundSpec rounding = ToNearest(*model.acc.format);
+      if (!Contains(roundings, rounding)) roundings.push_back(rounding);
     }
   }
   return steps;
 }
 
 bool SumsInside(const Classification& classification) {
-  return classification.label.find("accumulated in") != std::string::npos;
+  return classification.labelled == FormatOfWhat::kSums;
 }
 
 std::string NarrowInEach(const std::string& value, const Classification& classification) {
@@ -132,16 +128,17 @@ std::string NarrowInEach(const std::string& value, const Classification& classif
 }
 
 bool HasStepsInside(const std::string& value, const Classification& classification) {
-  if (classification.label.find("each step in") != std::string::npos) return true;
+  if (classification.labelled == FormatOfWhat::kSteps) return true;
   return std::ranges::any_of(classification.cuts,
                              [&](const auto& cut) { return IsInside(value, cut.first); });
 }
 
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b) {
-  std::map<std::string, Words> left = StepsAsComputed(value, a), right = StepsAsComputed(value, b);
-  for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
-  for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
+  RoundingSets left = StepsAsComputed(value, a), right = StepsAsComputed(value, b);
+  const std::vector<RoundSpec> unrounded{RoundSpec{}};
+  for (const auto& [cut, roundings] : a.cuts) right.try_emplace(cut, unrounded);
+  for (const auto& [cut, roundings] : b.cuts) left.try_emplace(cut, unrounded);
   const bool part = std::ranges::any_of(left, [&](const auto& each) {
     return IsInside(value, each.first) && Disjoint(each.second, right.at(each.first));
   });
@@ -177,7 +174,7 @@ std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classi
   const Deed deed =
       Say("rounds", "round",
           HasStepsInside(value, rounds) ? fmt::format("at least one step inside {} to {}", value, format)
-                                        : fmt::format("something on the way to {} to {}", value, format));
+                                        : fmt::format("an intermediate of {} to {}", value, format));
   return left ? Parting{.a = deed, .b = {}} : Parting{.a = {}, .b = deed};
 }
 

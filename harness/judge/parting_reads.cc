@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
@@ -14,6 +15,30 @@ namespace {
 
 bool IsStored(const Words& words) { return Contains(words, "stored"); }
 
+/// A single step, or a program that is one.
+bool IsOneStep(const Classification& one) {
+  return one.piece.starts_with("step") && !one.piece.starts_with("steps ");
+}
+
+/// What `one` may have read `operand` as, beside `other`, which lists it. A tensor of the case that was read as it is stands in no
+/// list. Null where the two are not judged alike: nothing is known of the operands of a step inside a longer piece.
+const Words* FindRead(const Classification& one, const Classification& other, const std::string& operand) {
+  static const Words kStored{"stored"};
+  const auto found = one.reads.find(operand);
+  if (found != one.reads.end()) return &found->second;
+  const bool alike = (IsOneStep(one) && IsOneStep(other)) || (one.piece.empty() && other.piece.empty());
+  return alike ? &kStored : nullptr;
+}
+
+/// All operands that either of the two did not surely read as they are stored.
+std::set<std::string> OperandsOf(const Classification& a, const Classification& b) {
+  std::set<std::string> operands;
+  for (const Classification* one : {&a, &b}) {
+    for (const auto& [operand, words] : one->reads) operands.insert(operand);
+  }
+  return operands;
+}
+
 /// Nothing read unrounded is among what may have been.
 bool IsWrittenAmong(const Words& together) { return Contains(together, ""); }
 
@@ -23,14 +48,14 @@ bool ReadOtherwise(const Classification& a, const Classification& b) {
   if (a.together.empty() || b.together.empty()) return false;
   // Steps inside an op have a format as sums have one; only sums have an order, and so other bits in one precision.
   const auto sums = [](const Classification& one) {
-    const auto acc = one.facets.find("acc");
-    return acc != one.facets.end() && !acc->second.empty() &&
-           one.label.find("each step in ") == std::string::npos;
+    return !one.facets.acc.empty() && one.labelled != FormatOfWhat::kSteps;
   };
   if (!sums(a) && !sums(b) && a.piece.starts_with("step") && b.piece.starts_with("step"))
     return IsWrittenAmong(a.together) != IsWrittenAmong(b.together);
   return Disjoint(a.together, b.together);
 }
+
+bool IsUnrounded(const Words& words) { return words == Words{"unrounded"}; }
 
 /// "computes g from the unrounded s and t"; nothing without an operand.
 Deed FromUnrounded(const std::string& value, const std::vector<std::string>& operands) {
@@ -38,27 +63,56 @@ Deed FromUnrounded(const std::string& value, const std::vector<std::string>& ope
   return Say("computes", "compute", fmt::format("{} from the unrounded {}", value, JoinNames(operands)));
 }
 
+/// Every operand that a side reads unrounded and in no other way. Its results and the count of them follow from all of these together:
+/// an operand whose rounding changes nothing on the other side may be the one that makes the difference.
+Deed FromUnrounded(const std::string& value, const Classification& side) {
+  std::vector<std::string> operands;
+  for (const auto& [name, words] : side.reads) {
+    if (IsUnrounded(words)) operands.push_back(name);
+  }
+  return FromUnrounded(value, operands);
+}
+
+/// What each of several sets of operands has; where they have nothing in common, each set by itself: "s, or t and u".
+Deed FromOneOf(const std::string& value, const Words& together) {
+  if (together.empty() || IsWrittenAmong(together)) return {};
+  std::vector<Words> sets;
+  for (const std::string& one : together) {
+    Words set = SplitOutsideParentheses(one, '+');
+    if (!Contains(sets, set)) sets.push_back(std::move(set));
+  }
+  Words common = sets.front();
+  std::erase_if(common, [&](const std::string& operand) {
+    return !std::ranges::all_of(sets, [&](const Words& set) { return Contains(set, operand); });
+  });
+  if (!common.empty()) return FromUnrounded(value, common);
+  Words either;
+  for (const Words& set : sets) either.push_back(JoinNames(set));
+  return Say("computes", "compute", fmt::format("{} from the unrounded {}", value, Join(either, ", or ")));
+}
+
 }  // namespace
 
 std::vector<Parting> FindReads(const std::string& value, const Classification& a, const Classification& b) {
   std::vector<Parting> found;
-  std::vector<std::string> unrounded_a, unrounded_b;
-  for (const auto& [name, words] : a.reads) {
-    const auto other = b.reads.find(name);
-    if (other == b.reads.end() || !Disjoint(words, other->second)) continue;
+  bool a_unrounded = false, b_unrounded = false;
+  for (const std::string& name : OperandsOf(a, b)) {
+    const Words *mine_read = FindRead(a, b, name), *other_read = FindRead(b, a, name);
+    if (mine_read == nullptr || other_read == nullptr || !Disjoint(*mine_read, *other_read)) continue;
+    const Words &words = *mine_read, &others = *other_read;
     // Those of one kind are told together.
-    if (words == Words{"unrounded"} && IsStored(other->second)) {
-      unrounded_a.push_back(name);
+    if (IsUnrounded(words) && IsStored(others)) {
+      a_unrounded = true;
       continue;
     }
-    if (other->second == Words{"unrounded"} && IsStored(words)) {
-      unrounded_b.push_back(name);
+    if (IsUnrounded(others) && IsStored(words)) {
+      b_unrounded = true;
       continue;
     }
     const auto deed = [&, &operand = name](const Words& mine) {
       // What may be no deed is none: the value before its rounding gives these bits too.
       if (IsStored(mine)) return Deed{};
-      if (mine == Words{"unrounded"}) return FromUnrounded(value, {operand});
+      if (IsUnrounded(mine)) return FromUnrounded(value, {operand});
       if (mine == Words{"flushed"})
         return Say("takes", "take",
                    operand == value
@@ -70,27 +124,21 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
           (formats.size() < mine.size() ? "unrounded or as " : "as ") + Join(formats, " or ");
       return Say("reads", "read", fmt::format("{} {} when computing {}", operand, way, value));
     };
-    found.push_back({.a = deed(words), .b = deed(other->second)});
+    found.push_back({.a = deed(words), .b = deed(others)});
   }
-  if (found.empty() && unrounded_a.empty() && unrounded_b.empty() && ReadOtherwise(a, b)) {
+  if (a_unrounded || b_unrounded) {
+    found.insert(found.begin(), {.a = FromUnrounded(value, a), .b = FromUnrounded(value, b)});
+  } else if (found.empty() && ReadOtherwise(a, b)) {
     // One by one each may be either, and not all at once.
-    const auto operands = [](const Words& together) {
-      return IsWrittenAmong(together) ? Words() : SplitOutsideParentheses(together.front(), '+');
-    };
-    unrounded_a = operands(a.together);
-    unrounded_b = operands(b.together);
-  }
-  if (!unrounded_a.empty() || !unrounded_b.empty()) {
-    found.insert(found.begin(),
-                 {.a = FromUnrounded(value, unrounded_a), .b = FromUnrounded(value, unrounded_b)});
+    found.push_back({.a = FromOneOf(value, a.together), .b = FromOneOf(value, b.together)});
   }
   return found;
 }
 
 std::optional<std::string> FindOtherRead(const Classification& a, const Classification& b) {
-  for (const auto& [operand, words] : a.reads) {
-    const auto other = b.reads.find(operand);
-    if (other != b.reads.end() && Disjoint(words, other->second)) return operand;
+  for (const std::string& operand : OperandsOf(a, b)) {
+    const Words *mine = FindRead(a, b, operand), *other = FindRead(b, a, operand);
+    if (mine != nullptr && other != nullptr && Disjoint(*mine, *other)) return operand;
   }
   if (ReadOtherwise(a, b)) return (IsWrittenAmong(a.together) ? b : a).together.front();
   return std::nullopt;

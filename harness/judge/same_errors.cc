@@ -5,12 +5,13 @@
 #include <cmath>
 #include <map>
 
+#include "harness/judge/rule_numbers.h"
+
 namespace ulpscope {
 
 std::vector<double> Distinct(const std::vector<double>& values) {
-  constexpr double kFine = 0x1p44;
   std::map<long long, double> known;
-  for (const double value : values) known.emplace(std::llround(value * kFine), value);
+  for (const double value : values) known.emplace(std::llround(value * kFineDifference), value);
   std::vector<double> distinct;
   for (const auto& [key, value] : known) distinct.push_back(value);
   return distinct;
@@ -19,8 +20,6 @@ std::vector<double> Distinct(const std::vector<double>& values) {
 bool AreThose(const std::vector<double>& errors, const std::vector<double>& predicted, double free,
               double most_left) {
   // A few huge ones tell nothing of the others: most of those that err at all have to come near.
-  constexpr double kNear = 0.5, kMostly = 0.75;
-  constexpr size_t kFewest = 12;
   double before = 0, after = 0;
   for (size_t i = 0; i < errors.size(); ++i) {
     before += errors[i] * errors[i];
@@ -31,9 +30,9 @@ bool AreThose(const std::vector<double>& errors, const std::vector<double>& pred
   for (size_t i = 0; i < errors.size(); ++i) {
     if (!(std::fabs(errors[i]) >= some)) continue;
     ++asked;
-    near += std::fabs(errors[i] - predicted[i]) <= kNear * std::fabs(errors[i]) ? 1 : 0;
+    near += std::fabs(errors[i] - predicted[i]) <= kNearPredicted * std::fabs(errors[i]) ? 1 : 0;
   }
-  return asked >= kFewest && static_cast<double>(near) >= kMostly * static_cast<double>(asked) &&
+  return asked >= kFewestPredicted && static_cast<double>(near) >= kMostlyNear * static_cast<double>(asked) &&
          after < most_left * before && free / 2 * std::log(before / after) > kNoCoincidence;
 }
 

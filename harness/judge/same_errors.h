@@ -5,9 +5,6 @@
 
 namespace ulpscope {
 
-/// Natural logarithm of how unlikely an accident has to be.
-constexpr double kNoCoincidence = 24;
-
 /// Those that differ by more than rounding: equal numbers say the same thing once.
 std::vector<double> Distinct(const std::vector<double>& values);
 

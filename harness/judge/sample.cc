@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/base/hash.h"
+#include "harness/judge/rule_numbers.h"
 
 namespace ulpscope {
 
@@ -25,16 +26,16 @@ std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most) {
     for (int64_t i = 0; i < count; ++i) elements.push_back(i);
     return elements;
   }
-  constexpr int64_t kPiece = 64, kPieces = 4;
-  const int64_t length = shape.back(), taken = std::min(length, kPiece * kPieces), rows = count / length;
+  const int64_t length = shape.back(), taken = std::min(length, kPieceOfSample * kPiecesOfSample),
+                rows = count / length;
   std::set<int64_t> columns;
   if (length == taken) {
     for (int64_t column = 0; column < length; ++column) columns.insert(column);
   } else {
-    for (const int64_t piece : Spread(length / kPiece, kPieces)) {
-      for (int64_t i = 0; i < kPiece; ++i) columns.insert(piece * kPiece + i);
+    for (const int64_t piece : Spread(length / kPieceOfSample, kPiecesOfSample)) {
+      for (int64_t i = 0; i < kPieceOfSample; ++i) columns.insert(piece * kPieceOfSample + i);
     }
-    for (int64_t i = 0; i < kPiece; ++i) columns.insert(length - 1 - i);
+    for (int64_t i = 0; i < kPieceOfSample; ++i) columns.insert(length - 1 - i);
   }
   const auto budget = std::max<int64_t>(1, most / static_cast<int64_t>(columns.size()));
   for (const int64_t row : Spread(rows, std::min(rows, budget))) {

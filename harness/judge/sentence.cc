@@ -8,39 +8,31 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
-#include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
+#include "harness/judge/manner.h"
 #include "harness/judge/parting.h"
 #include "harness/judge/witness.h"
+#include "harness/model/conforming.h"
+#include "harness/model/flat_program.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
 
-/// What the numbers of an unexplained value show, in parentheses, an explanation of the whole value before what they only exclude.
-std::string Shows(const Classification& classification) {
-  const std::string* told = nullptr;
-  for (const std::string& says : classification.says) {
-    // How near a rejected model comes says nothing of the value.
-    if (says.find("nearest model") != std::string::npos || says.find("no form tried") != std::string::npos ||
-        says.find("plainest computation") != std::string::npos)
-      continue;
-    if (told == nullptr || (says.starts_with("as if") && !told->starts_with("as if"))) told = &says;
+/// The same of every member of a side, in parentheses: one text where it holds of all, else each with its name.
+std::string ShowOfAll(const Side& side, const std::string& value) {
+  std::vector<std::string> texts;
+  for (const CaseResult* each : side.results)
+    texts.push_back(ShowsOrHowFar(each->values.at(value).classification));
+  const bool same =
+      std::ranges::all_of(texts, [&](const std::string& text) { return text == texts.front(); });
+  if (same) return texts.empty() ? "" : InParentheses(texts.front());
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (!texts[i].empty()) parts.push_back(side.names[i] + ": " + texts[i]);
   }
-  return told == nullptr ? "" : " (" + *told + ")";
-}
-
-/// How far from the exact values the results are, where nothing else is shown of them.
-std::string HowFar(const Classification& classification) {
-  // More units are mostly those of results near zero, whose absolute error tells.
-  constexpr double kFew = 64;
-  const double ulp = classification.max_ulp, absolute = classification.max_abs;
-  const std::string units = ulp < kMostTellingUlp ? Ulps(ulp) + " ulp" : "",
-                    size = ulp >= kFew && std::isfinite(absolute) ? fmt::format("{:.2g}", absolute) : "";
-  if (units.empty() && size.empty()) return "";
-  return fmt::format(" (up to {}{}{} from the exact value)", units,
-                     units.empty() || size.empty() ? "" : " and ", size);
+  return InParentheses(Join(parts, "; "));
 }
 
 /// Of backends with one outcome, as the speaker of `side` has it.
@@ -106,8 +98,8 @@ std::string ShownCounts(const Side& side, const std::string& value) {
   return fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
 }
 
-/// ": y[0,3] is 2.5, as written 2.4375 (17 of 64 elements)", of an element in which the side is of one mind and the others have
-/// something else; empty where what is written gives all that was looked at, or the others have the same in all that is known.
+/// ": y[0,3] is 2.5, as written 2.4375 (17 of 64 elements)", of the element furthest from what is written in which the side is of
+/// one mind and the others have something else; empty where what is written gives all that was looked at, or the others have the same in all that is known.
 std::string BesideWhatIsWritten(const Side& side, const Side& others, const std::string& value) {
   const Classification& classification = ValueOf(side, value).classification;
   const TensorData* data = TensorOf(side, value);
@@ -117,12 +109,20 @@ std::string BesideWhatIsWritten(const Side& side, const Side& others, const std:
   const auto parts = [&](int64_t index) {
     return theirs == nullptr || index >= theirs->size() || theirs->At(index) != data->At(index);
   };
-  auto found = std::ranges::find_if(
-      shown, [&](int64_t index) { return parts(index) && IsShared(side, value, index); });
-  if (found == shown.end()) found = std::ranges::find_if(shown, parts);
-  if (found == shown.end()) return "";
-  const auto k = static_cast<size_t>(found - shown.begin());
-  return fmt::format(": {}{} is {}{}, as written {} ({} of {} elements{})", value,
+  // A side that is not of one mind there is shown where no other element parts the two.
+  std::optional<size_t> found;
+  std::pair<bool, double> highest;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    if (!parts(shown[i])) continue;
+    const std::pair rank(IsShared(side, value, shown[i]),
+                         ElementDistance(data->At(shown[i]), classification.as_written[i], data->dtype));
+    if (found && rank <= highest) continue;
+    found = i;
+    highest = rank;
+  }
+  if (!found) return "";
+  const size_t k = *found;
+  return fmt::format(": {}{} is {}{}, expected {} ({} of {} elements{})", value,
                      Bracketed(Coordinates(shown[k], data->shape)), FormatDecimal(data->At(shown[k])),
                      OnWhom(side, value, shown[k]), FormatDecimal(classification.as_written[k]),
                      ShownCounts(side, value), classification.shown_of,
@@ -134,119 +134,10 @@ std::string Spell(const Cast& cast) {
                      FirstLine(cast.under, 60));
 }
 
-/// "p1, p2 and p3 rounded to bfloat16": in the format that the value has anyway, it is what was on the way to it that was rounded.
-std::string RoundedOnTheWay(const std::string& value, const Classification& classification,
-                            const std::string& format) {
-  std::vector<std::string> steps;
-  for (const auto& [cut, words] : classification.cuts) {
-    if (words == Words{format} && cut != value && !IsInside(value, cut)) steps.push_back(cut);
-  }
-  const std::string what = !steps.empty()                          ? JoinNames(steps)
-                           : HasStepsInside(value, classification) ? "at least one step inside"
-                                                                   : "at least one step on the way";
-  return fmt::format("{} rounded to {}", what, format);
-}
-
-}  // namespace
-
-namespace {
-
-enum class WideSums { kTold, kLeftOut };
-
-/// "with 0.998 rounded to bfloat16, or y rounded towards zero": a number just above a narrow one is cut by its rounding as its product
-/// is by the other; empty where that is not all that is left.
-std::string NumberOrStore(const Case& test_case, const std::string& value,
-                          const Classification& classification) {
-  std::string operand, word;
-  bool cut = false;
-  for (const PrecisionModel& model : classification.models) {
-    if (model.out.ends_with("_rz")) {
-      cut = true;
-      continue;
-    }
-    const auto narrow = std::ranges::find_if(model.in, [](const auto& in) {
-      const auto spec = ParseIn(in.second);
-      return in.first.starts_with("scalar.") && spec && spec->bits() < Binary32().precision;
-    });
-    if (narrow == model.in.end() || (!word.empty() && (operand != narrow->first || word != narrow->second)))
-      return "";
-    operand = narrow->first;
-    word = narrow->second;
-  }
-  if (!cut || word.empty()) return "";
-  return fmt::format("with {} rounded to {}, or {} rounded towards zero",
-                     NumberPhrase(test_case, operand, value), Formats({word}, "as_is"), value);
-}
-
-std::string Describe(const Case& test_case, const std::string& value, const ValueResult& result,
-                     WideSums wide_sums) {
-  const Classification& classification = result.classification;
-  if (classification.kind == ClassificationKind::kUnmodelled) {
-    const std::string shows = Shows(classification);
-    return "in a way that is not explained" + (shows.empty() ? HowFar(classification) : shows);
-  }
-  std::vector<std::string> parts;
-  for (const auto& [operand, words] : classification.facets_in) {
-    if (words.size() == 1 && words[0] != "as_is")
-      parts.push_back(
-          fmt::format("{} rounded to {}", NumberPhrase(test_case, operand, value), Formats(words, "as_is")));
-  }
-  const auto words_of = [&](const char* facet) {
-    const auto found = classification.facets.find(facet);
-    return found == classification.facets.end() ? Words() : found->second;
-  };
-  if (const Words prod = words_of("prod"); prod.size() == 1 && prod[0] != "exact")
-    parts.push_back("products in " + prod[0]);
-  const InsideSteps inside = DescribeInside(value, classification);
-  // A split operand in float32 makes up for a wider sum: where its operands may be as they are, the sum is told of those.
-  Words sums;
-  for (const PrecisionModel& model : classification.models) {
-    const bool as_is = std::ranges::all_of(model.in, [](const auto& in) { return in.second == "as_is"; });
-    if (as_is && !model.acc.empty() && !Contains(sums, model.acc)) sums.push_back(model.acc);
-  }
-  const std::string acc = JoinAccumulators(sums.empty() || words_of("acc").empty() ? words_of("acc") : sums);
-  const bool told = wide_sums == WideSums::kTold || acc != JoinAccumulators({"float32", "float64"});
-  if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all &&
-      told)
-    parts.push_back((!HasStepsInside(value, classification) ? "sums in "
-                     : SumsInside(classification)           ? "the sums inside in "
-                                                            : "each step in ") +
-                    acc);
-  if (!inside.text.empty()) parts.push_back(inside.text);
-  const Words mid = words_of("mid");
-  if (mid.size() == 1 && mid[0] != "none" && mid[0] != inside.coarsest)
-    parts.push_back(mid[0] == Name(result.dtype) ? RoundedOnTheWay(value, classification, mid[0])
-                                                 : fmt::format("{} rounded to {} before its {} store", value,
-                                                               mid[0], Name(result.dtype)));
-  if (!parts.empty()) return "with " + Join(parts, ", ");
-  // A value of the program that is not rounded on the way is not computed as it is written.
-  std::vector<std::string> kept;
-  for (const auto& [cut, words] : classification.cuts) {
-    if (cut != value && FindStep(test_case.program, cut) != nullptr && words == Words{"none"})
-      kept.push_back(cut);
-  }
-  if (!kept.empty()) return "without rounding " + JoinNames(kept) + " on the way";
-  if (classification.models.size() < 2) return "with one rounding";
-  const auto as_written = [](const PrecisionModel& model) {
-    const auto sum = ParseAcc(model.acc);
-    return model.in.empty() && sum && sum->wide() && (model.mid == "none" || model.mid == "float32") &&
-           model.out.ends_with("_rne") && std::ranges::all_of(model.cuts, [](const auto& cut) {
-             return cut.second == "none" || cut.second == "float32";
-           });
-  };
-  if (std::ranges::any_of(classification.models, as_written))
-    return "as it is written, as far as these inputs tell";
-  if (const std::string either = NumberOrStore(test_case, value, classification); !either.empty())
-    return either;
-  const std::string narrow = NarrowInEach(value, classification);
-  return narrow.empty() ? "with roundings that these inputs do not tell apart"
-                        : "with " + RoundedOnTheWay(value, classification, narrow);
-}
-
 }  // namespace
 
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result) {
-  return Describe(test_case, value, result, WideSums::kTold);
+  return DescribeManner(test_case, value, result, WideSums::kTold).text;
 }
 
 std::string OutcomeSentence(const Side& left, const Side& right) {
@@ -266,28 +157,27 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
   return fmt::format("{}; {}.", clause(a, left), clause(b, right));
 }
 
-std::string DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
-                         std::string_view basis, std::string_view although) {
+Sentence DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
+                      std::string_view basis, std::string_view although) {
   const std::string likely = basis == "proved" ? "" : " likely";
   std::string witness = BesideWhatIsWritten(doers, others, value);
   if (witness.empty()) witness = Witness(doers, others, value);
-  return fmt::format("{}{} {}; {}{} {}{}{}.", JoinNames(doers.names), likely,
-                     Verb(doers, deed.singular, deed.plural), JoinNames(others.names), likely,
-                     Verb(others, "does not", "do not"), although, witness);
+  return {fmt::format("{}{} {}; {}{} {}{}", JoinNames(doers.names), likely,
+                      Verb(doers, deed.singular, deed.plural), JoinNames(others.names), likely,
+                      Verb(others, "does not", "do not"), although),
+          std::move(witness)};
 }
 
-std::string UnexplainedSentence(const Side& who, const Side& others, const std::string& value) {
+Sentence UnexplainedSentence(const Side& who, const Side& others, const std::string& value) {
   std::string witness = BesideWhatIsWritten(who, others, value);
   if (witness.empty()) witness = Witness(who, others, value);
-  const Classification& classification = ValueOf(who, value).classification;
-  std::string shows = Shows(classification);
-  if (shows.empty()) shows = HowFar(classification);
-  return fmt::format("{} {} {} in a way that is not explained{}{}.", JoinNames(who.names),
-                     Verb(who, "computes", "compute"), value, shows, witness);
+  return {fmt::format("{} {} {} in a way that is not explained{}", JoinNames(who.names),
+                      Verb(who, "computes", "compute"), value, ShowOfAll(who, value)),
+          std::move(witness)};
 }
 
-std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
-                              std::string_view basis, std::string_view although) {
+Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
+                           std::string_view basis, std::string_view although) {
   const ValueResult& left = ValueOf(a, value);
   const ValueResult& right = ValueOf(b, value);
   const std::string likely = basis == "proved" ? "" : " likely";
@@ -297,16 +187,22 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
       return fmt::format("{}{} {} {} {}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
                          value, how);
     };
-    const std::string how_left = DescribeClass(test_case, value, left),
-                      how_right = DescribeClass(test_case, value, right);
+    const auto how = [&](const Side& side) {
+      const ValueResult& own = ValueOf(side, value);
+      return own.classification.kind == ClassificationKind::kUnmodelled
+                 ? "in a way that is not explained" + ShowOfAll(side, value)
+                 : DescribeClass(test_case, value, own);
+    };
+    const std::string how_left = how(a), how_right = how(b);
     // Where both round inside the op, that the sums of one of them are known to be wide is not what parts them.
-    const std::string bare = Describe(test_case, value, left, WideSums::kLeftOut);
-    const bool rounds = bare.starts_with("with ") && bare.find(" inside") != std::string::npos &&
-                        bare == Describe(test_case, value, right, WideSums::kLeftOut);
-    if (how_left == how_right || (rounds && (how_left == bare || how_right == bare)))
-      return fmt::format("{}, and so {} {}, in another way{}.", clause(a, rounds ? bare : how_left),
-                         Verb(b, "does", "do"), JoinNames(b.names), Witness(a, b, value));
-    return fmt::format("{}; {}{}.", clause(a, how_left), clause(b, how_right), Witness(a, b, value));
+    const Manner bare = DescribeManner(test_case, value, left, WideSums::kLeftOut);
+    const bool rounds =
+        bare.names_inside && bare.text == DescribeManner(test_case, value, right, WideSums::kLeftOut).text;
+    if (how_left == how_right || (rounds && (how_left == bare.text || how_right == bare.text)))
+      return {fmt::format("{}, and so {} {}, with other results", clause(a, rounds ? bare.text : how_left),
+                          Verb(b, "does", "do"), JoinNames(b.names)),
+              Witness(a, b, value)};
+    return {fmt::format("{}; {}", clause(a, how_left), clause(b, how_right)), Witness(a, b, value)};
   }
   const bool a_first = !parting->a.Nothing();
   const Side& first = a_first ? a : b;
@@ -315,17 +211,18 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   const Deed& other = a_first ? parting->b : parting->a;
   // Where both do, what each does to which step is not all that is known of it: their results differ.
   if (deed == other)
-    return fmt::format("{}{} {}, and so {} {}, in another way{}.", JoinNames(first.names), likely,
-                       Verb(first, deed.singular, deed.plural), Verb(second, "does", "do"),
-                       JoinNames(second.names), Witness(first, second, value));
+    return {fmt::format("{}{} {}, and so {} {}, with other results", JoinNames(first.names), likely,
+                        Verb(first, deed.singular, deed.plural), Verb(second, "does", "do"),
+                        JoinNames(second.names)),
+            Witness(first, second, value)};
   const std::string second_deed =
       other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
                       : std::string(Verb(second, other.singular, other.plural));
   std::string witness = other.Nothing() ? BesideWhatIsWritten(first, second, value) : "";
   if (witness.empty()) witness = Witness(first, second, value);
-  return fmt::format("{}{} {}; {}{} {}{}.", JoinNames(first.names), likely,
-                     Verb(first, deed.singular, deed.plural), JoinNames(second.names), likely, second_deed,
-                     witness);
+  return {fmt::format("{}{} {}; {}{} {}", JoinNames(first.names), likely,
+                      Verb(first, deed.singular, deed.plural), JoinNames(second.names), likely, second_deed),
+          std::move(witness)};
 }
 
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
@@ -366,19 +263,17 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
       ++more;
       continue;
     }
-    std::string text = step.sentence;
-    text.resize(std::min({text.rfind(": " + step.value + "["), text.size()}));
-    if (text.ends_with('.')) text.pop_back();
-    if (!step.also.empty()) text += fmt::format("; likewise for {}", JoinNames(step.also));
+    std::string text = step.claim;
+    if (!step.also.empty()) text += fmt::format("; the same for {}", JoinNames(step.also));
     told.push_back(std::move(text));
   }
   if (told.empty())
-    return fmt::format("{}; what {} where they are not observed, the steps do not tell.", changes,
+    return fmt::format("{}; what {} without observation is unknown.", changes,
                        changed.size() == 1 ? "it does" : "they do");
   return fmt::format("{}; there, {}{}.", changes, Join(told, ". "),
                      more == 0   ? ""
-                     : more == 1 ? ". 1 more step parts"
-                                 : fmt::format(". {} more steps part", more));
+                     : more == 1 ? ". 1 more step differs"
+                                 : fmt::format(". {} more steps differ", more));
 }
 
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
@@ -390,7 +285,7 @@ std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
   }
   if (gap.by == GraphGap::By::kOp)
     return fmt::format(
-        "In {}, the {} stage gives {} on the way to {}; the numbers {} that nothing was rounded so ({} -> "
+        "In {}, the {} stage gives {} when computing {}; the numbers {} that nothing was rounded so ({} -> "
         "{}).",
         backend, gap.from, gap.format, gap.value, verb, gap.from, gap.to);
   return fmt::format(

@@ -9,31 +9,39 @@
 #include "harness/judge/deed.h"
 #include "harness/judge/graph_execution.h"
 #include "harness/judge/side.h"
-#include "harness/judge/tensor_diff.h"
+#include "harness/model/tensor_diff.h"
 
 namespace ulpscope {
+
+/// A claim, and an element that shows it (": y[0] is 2 against 2.5"; "" without one).
+struct Sentence {
+  std::string claim, witness;
+
+  std::string Text() const { return claim + witness + "."; }
+};
 
 std::string OutcomeSentence(const Side& left, const Side& right);
 /// `left` and `right` are dtype names, "none" for a value that does not exist.
 std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
                           std::string_view right);
 /// `although` is added to the side that does not round (", although its graph converts").
-std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
-                              std::string_view basis, std::string_view although);
+Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
+                           std::string_view basis, std::string_view although);
 /// Of one step that each of `doers` computes otherwise than it is written, in the same way, and none of `others`: who does what,
 /// and an element that shows it beside what is written.
-std::string DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
-                         std::string_view basis, std::string_view although);
+Sentence DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
+                      std::string_view basis, std::string_view although);
 /// Of one step that nothing explains on `who`: what its numbers do show, and an element.
-std::string UnexplainedSentence(const Side& who, const Side& others, const std::string& value);
+Sentence UnexplainedSentence(const Side& who, const Side& others, const std::string& value);
 /// How the value was computed, as far as the numbers tell: what they leave open is left out.
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result);
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap);
-/// For the kinds order, bits, value and special. `differences`: of every pair, one of `a` and one of `b`; that of the speakers
-/// first. `from`: an operand that differs wherever the value does; empty without one.
-std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
+/// For the kinds order, bits, value, special and carried. `differences`: of every pair, one of `a` and one of `b`; that of the
+/// speakers first. `from`: an operand that differs wherever the value does; empty without one. `from_equal`: in how many elements of
+/// a carried value no operand differs. Clears `has_cause` of a difference of which nothing but its size is known.
+std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side& b,
                                std::span<const TensorDifference* const> differences,
-                               const std::string& from = "");
+                               const std::string& from = "", int64_t from_equal = 0);
 /// Whether infinities can come of too large numbers alone, or of divisions by zero and the like too.
 enum class Infinity { kOverflow, kAny };
 /// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.

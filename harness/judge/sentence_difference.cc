@@ -20,11 +20,15 @@
 namespace ulpscope {
 namespace {
 
+/// Which elements are counted: those whose numbers differ, those whose special values do, both.
+enum class Counted { kNumbers, kSpecials, kAll };
+
 /// "17 of 256 elements", "17 to 20 of 256 elements" where not every pair has the same number.
-std::string Share(std::span<const TensorDifference* const> differences, bool special) {
+std::string Share(std::span<const TensorDifference* const> differences, Counted counted) {
   int64_t fewest = differences.front()->elements, most = 0;
   for (const TensorDifference* each : differences) {
-    const int64_t part = special ? each->special : each->number;
+    const int64_t part = (counted != Counted::kSpecials ? each->number : 0) +
+                         (counted != Counted::kNumbers ? each->special : 0);
     fewest = std::min(fewest, part);
     most = std::max(most, part);
   }
@@ -39,14 +43,14 @@ std::map<std::string, Words> OnTheWay(const Classification& classification) {
   if (!classification.piece.empty() || !classification.fits || classification.models.empty()) return {};
   std::map<std::string, Words> on_the_way;
   bool any = false, values = false;
-  for (const auto& [name, words] : classification.cuts) {
+  for (const auto& [name, roundings] : classification.cuts) {
     const bool inside = name.find('.') != name.npos;
-    const auto mid = words.size() == 1 ? ParseMid(words.front()) : std::nullopt;
-    if (!mid) return {};
-    if (!mid->none() && (inside || mid->bits() > Binary16().precision)) return {};
-    any = any || mid->none();
-    values = values || (mid->none() && !inside);
-    on_the_way[name] = {mid->none() ? "unrounded" : "rounded"};
+    if (roundings.size() != 1) return {};
+    const RoundSpec& mid = roundings.front();
+    if (!mid.none() && (inside || mid.bits() > Binary16().precision)) return {};
+    any = any || mid.none();
+    values = values || (mid.none() && !inside);
+    on_the_way[name] = {mid.none() ? "unrounded" : "rounded"};
   }
   if (!any) return {};
   // Of steps inside an op that are not rounded nothing is said beside values that are not.
@@ -57,22 +61,56 @@ std::map<std::string, Words> OnTheWay(const Classification& classification) {
   return values || !rounded ? on_the_way : std::map<std::string, Words>();
 }
 
-/// The first element that shows the difference, best where each side is of one mind.
-int64_t ShownElement(const Side& a, const Side& b, const std::string& value, bool special,
-                     const TensorDifference& difference) {
-  const int64_t first = special ? difference.first_special : difference.first_number;
-  const TensorData &left = *TensorOf(a, value), &right = *TensorOf(b, value);
-  for (int64_t index = first; index < left.size(); ++index) {
-    const double x = left.At(index), y = right.At(index);
-    if ((special ? DiffersInKind(x, y) : DiffersInNumber(x, y)) && IsShared(a, value, index) &&
-        IsShared(b, value, index))
-      return index;
-  }
-  return first;
+const TensorData* TensorIn(const Observation* run, const std::string& value) {
+  if (run == nullptr) return nullptr;
+  const auto found = run->values.find(value);
+  return found == run->values.end() ? nullptr : &found->second;
 }
 
-std::string ValueAt(const Side& side, const std::string& value, int64_t index) {
-  return FormatDecimal(side.speaker.observation->values.at(value).At(index));
+/// The element that a sentence shows, and the two backends whose numbers are shown of it: the pair that lies furthest apart.
+struct Shown {
+  int64_t index = 0;
+  const CaseResult *left = nullptr, *right = nullptr;
+  const TensorData *of_left = nullptr, *of_right = nullptr;
+};
+
+/// Of elements that are equally far apart, the first in which each side is of one mind. Integers beyond 2^53 may part in bytes alone:
+/// `first` is shown of them.
+Shown ShownElement(const Side& a, const Side& b, const std::string& value, bool special, int64_t first) {
+  Shown shown{.index = first,
+              .left = a.speaker.result,
+              .right = b.speaker.result,
+              .of_left = TensorOf(a, value),
+              .of_right = TensorOf(b, value)};
+  double furthest = -1;
+  bool shared = false;
+  for (size_t i = 0; i < a.all.size(); ++i) {
+    for (size_t j = 0; j < b.all.size(); ++j) {
+      const TensorData *one = TensorIn(a.all[i], value), *rival = TensorIn(b.all[j], value);
+      if (one == nullptr || rival == nullptr) continue;
+      const TensorData &left = *one, &right = *rival;
+      for (int64_t index = 0; index < left.size(); ++index) {
+        const double x = left.At(index), y = right.At(index);
+        if (!(special ? DiffersInKind(x, y) : DiffersInNumber(x, y))) continue;
+        const double distance = special ? 0 : ElementDistance(x, y, left.dtype);
+        if (distance < furthest || (distance == furthest && shared)) continue;
+        const bool here = IsShared(a, value, index) && IsShared(b, value, index);
+        if (distance == furthest && !here) continue;
+        shown = {
+            .index = index, .left = a.results[i], .right = b.results[j], .of_left = one, .of_right = rival};
+        furthest = distance;
+        shared = here;
+      }
+    }
+  }
+  return shown;
+}
+
+/// "2.5", "2.5 on jax" where the side is not of one mind.
+std::string ShownValue(const Side& side, const CaseResult& member, const TensorData& tensor,
+                       const std::string& value, int64_t index) {
+  const std::string text = FormatDecimal(tensor.At(index));
+  return IsShared(side, value, index) ? text : text + " on " + member.backend;
 }
 
 /// What every backend of a side gave.
@@ -86,23 +124,45 @@ std::vector<const TensorData*> TensorsOf(const Side& side, const std::string& va
   return all;
 }
 
-/// "jax gives zero where torch-eager gives subnormal numbers in product"; empty where neither does, or both, or anything else
-/// differs too.
-std::string WhoFlushes(const Side& a, const Side& b, const std::string& value) {
+/// Which side gives zero where the other gives subnormal numbers: neither, where both do or anything else differs too.
+enum class Flushes { kNeither, kFirst, kSecond };
+Flushes WhoFlushes(const Side& a, const Side& b, const std::string& value) {
   bool left_zero = false, right_zero = false;
   for (const TensorData* left : TensorsOf(a, value)) {
     for (const TensorData* right : TensorsOf(b, value)) {
       const Flushing flushing = FindFlushing(*left, *right);
-      if (!flushing.alone) return "";
+      if (!flushing.alone) return Flushes::kNeither;
       left_zero = left_zero || flushing.left;
       right_zero = right_zero || flushing.right;
     }
   }
-  if (left_zero == right_zero) return "";
-  const Side &zero = left_zero ? a : b, &keeps = left_zero ? b : a;
+  if (left_zero == right_zero) return Flushes::kNeither;
+  return left_zero ? Flushes::kFirst : Flushes::kSecond;
+}
+
+/// "jax gives zero where torch-eager gives subnormal numbers in product".
+std::string FlushSentence(const Side& zero, const Side& keeps, const std::string& value) {
   return fmt::format("{} {} zero where {} {} subnormal numbers in {}", JoinNames(zero.names),
                      Verb(zero, "gives", "give"), JoinNames(keeps.names), Verb(keeps, "gives", "give"),
                      value);
+}
+
+/// "jax computes it as x * (1 / s)", of sides that compute a step by other steps than its own, where that tells the sides apart.
+std::string FormsOf(const Side& a, const Side& b, const std::string& value) {
+  if (ValueOf(a, value).classification.form == ValueOf(b, value).classification.form) return "";
+  std::vector<std::string> clauses;
+  for (const Side* side : {&a, &b}) {
+    const std::string& form = ValueOf(*side, value).classification.form;
+    const bool shared = std::ranges::all_of(side->results, [&](const CaseResult* each) {
+      const auto found = each->values.find(value);
+      return found != each->values.end() && found->second.classification.form == form;
+    });
+    if (!shared) return "";
+    if (!form.empty())
+      clauses.push_back(
+          fmt::format("{} {} it as {}", JoinNames(side->names), Verb(*side, "computes", "compute"), form));
+  }
+  return Join(clauses, ", ");
 }
 
 /// Of a step that both sides compute in one precision, how far each is from the exact result of its operands: "torch-inductor has
@@ -111,6 +171,7 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
   const Classification &left = ValueOf(a, value).classification, &right = ValueOf(b, value).classification;
   const auto whole = [](const Classification& one) { return one.checked > 0 && one.checked == one.elements; };
   const bool left_is = left.max_ulp <= 0.5, right_is = right.max_ulp <= 0.5;
+  const std::string as = FormsOf(a, b, value), forms = as.empty() ? "" : as + "; ";
   // What is known is known of those who speak, and of all that have the same bits of it.
   const auto of_one_mind = [&](const Side& side) {
     for (int64_t k = 0; k < TensorOf(side, value)->size(); ++k) {
@@ -120,7 +181,7 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
   };
   if ((left_is && right_is) || left.piece != "step" || right.piece != "step" || !whole(left) ||
       !whole(right) || !of_one_mind(a) || !of_one_mind(b))
-    return "why was not found";
+    return as.empty() ? "no cause was found" : as;
   const bool telling = left.max_ulp < kMostTellingUlp && right.max_ulp < kMostTellingUlp;
   const auto off = [&](const Classification& one) {
     // 0.5008 is no longer 0.5, which is what correct rounding comes to.
@@ -129,14 +190,30 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
                    : fmt::format("{:.2g}", one.max_abs);
   };
   if (!left_is && !right_is)
-    return fmt::format("neither is correctly rounded: {} {} up to {} off, {} up to {}", JoinNames(a.names),
-                       Verb(a, "is", "are"), off(left), JoinNames(b.names), off(right));
+    return forms + fmt::format("neither is correctly rounded: {} {} up to {} off, {} up to {}",
+                               JoinNames(a.names), Verb(a, "is", "are"), off(left), JoinNames(b.names),
+                               off(right));
   const Side &is = left_is ? a : b, &is_not = left_is ? b : a;
-  return fmt::format(
-      "{} {} it correctly rounded, {} {}", JoinNames(is.names), Verb(is, "has", "have"),
-      JoinNames(is_not.names),
-      telling ? fmt::format("up to {} off", off(left_is ? right : left))
-              : fmt::format("{} not, where the exact value is near zero", Verb(is_not, "has", "have")));
+  return forms + fmt::format("{} {} it correctly rounded, {} {}", JoinNames(is.names),
+                             Verb(is, "has", "have"), JoinNames(is_not.names),
+                             telling ? fmt::format("up to {} off", off(left_is ? right : left))
+                                     : fmt::format("{} not, where the exact value is near zero",
+                                                   Verb(is_not, "has", "have")));
+}
+
+/// "; a: accumulated in float32, stored float16; b: accumulated in 16 bits, stored float16", where each side is one backend and has a
+/// class that a person reads: no cause, but what is known of either.
+std::string LabelsOf(const Side& a, const Side& b, const std::string& value) {
+  constexpr size_t kReadable = 110;
+  std::string text;
+  for (const Side* side : {&a, &b}) {
+    const Classification& classification = ValueOf(*side, value).classification;
+    if (side->names.size() != 1 || classification.models.empty() || classification.label.empty() ||
+        classification.label.size() > kReadable)
+      return "";
+    text += fmt::format("; {}: {}", side->names.front(), classification.label);
+  }
+  return text;
 }
 
 /// In how many elements one side is infinite, or NaN, and the other is finite; the fewest and the most of all pairs.
@@ -175,43 +252,67 @@ std::pair<OutOfRange, OutOfRange> CountOutOfRange(const Side& mine, const Side& 
 
 }  // namespace
 
-std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
-                               std::span<const TensorDifference* const> differences,
-                               const std::string& from) {
-  const bool special = kind == DivergenceKind::kSpecial;
-  const int64_t index = ShownElement(a, b, value, special, *differences.front());
-  const Shape& shape = ValueOf(a, value).shape;
-  const auto against = [&](const Side& first, const Side& second) {
-    return fmt::format("{} = {}{} against {}{}", Bracketed(Coordinates(index, shape)),
-                       ValueAt(first, value, index), OnWhom(first, value, index),
-                       ValueAt(second, value, index), OnWhom(second, value, index));
-  };
-  const std::string witness = against(a, b);
-  const std::string share = Share(differences, special);
+std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side& b,
+                               std::span<const TensorDifference* const> differences, const std::string& from,
+                               int64_t from_equal) {
+  const DivergenceKind kind = divergence->kind;
+  const std::string& value = divergence->value;
+  const bool special = kind == DivergenceKind::kSpecial ||
+                       (kind == DivergenceKind::kCarried && differences.front()->number == 0);
+  const Shown shown = ShownElement(
+      a, b, value, special, special ? differences.front()->first_special : differences.front()->first_number);
+  const std::string where = Bracketed(Coordinates(shown.index, ValueOf(a, value).shape)),
+                    left = ShownValue(a, *shown.left, *shown.of_left, value, shown.index),
+                    right = ShownValue(b, *shown.right, *shown.of_right, value, shown.index);
+  const std::string witness = fmt::format("{} = {} against {}", where, left, right);
+  const std::string share = Share(differences, special ? Counted::kSpecials : Counted::kNumbers);
   double largest = 0;
   for (const TensorDifference* each : differences) largest = std::max(largest, each->largest_ulp);
   const std::string other = JoinNames(b.names);
   const std::string differs =
       fmt::format("{} {} from {}", JoinNames(a.names), Verb(a, "differs", "differ"), other);
-  if (special) {
+  if (kind == DivergenceKind::kSpecial) {
     const bool signs = std::ranges::all_of(
         differences, [](const TensorDifference* each) { return each->special == each->zero_signs; });
+    // Where one side alone gives zeros another sign than IEEE 754 does, that side is the subject.
+    const bool first = ValueOf(a, value).classification.wrong_zeros > 0,
+               second = ValueOf(b, value).classification.wrong_zeros > 0;
+    if (signs && first != second) {
+      const Side &wrong = first ? a : b, &sound = first ? b : a;
+      return fmt::format("{} {} zeros of {} the wrong sign ({}, e.g. {}); {} {}.", JoinNames(wrong.names),
+                         Verb(wrong, "gives", "give"), value, share,
+                         first ? witness : fmt::format("{} = {} against {}", where, right, left),
+                         JoinNames(sound.names), Verb(sound, "does not", "do not"));
+    }
     return fmt::format("{} in the {} of {} ({}, e.g. {}).", differs,
                        signs ? "signs of zeros" : "special values", value, share, witness);
   }
   const std::string spread = Ulps(largest);
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
+    const std::string bound = fmt::format("{:.2g} of the largest value; rounding explains up to {:.2g}",
+                                          divergence->size.Relative(), divergence->bound);
     if (kind == DivergenceKind::kBits)
-      return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}); {}.", differs, value, share, spread,
-                         witness,
+      return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}) by last bits only ({}); {}.", differs,
+                         value, share, spread, witness, bound,
                          from.empty() ? HowFarOff(a, b, value)
                                       : from + ", which it is computed from, differs there already");
-    return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation explains it.",
-                       differs, value, share, spread, witness);
+    return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation {} it ({}).",
+                       differs, value, share, spread, witness,
+                       divergence->basis == "proved" ? "explains" : "may explain", bound);
   }
-  if (const std::string zero = WhoFlushes(a, b, value); !zero.empty()) {
-    const bool b_first = zero.starts_with(JoinNames(b.names) + " give");
-    return fmt::format("{} ({}, e.g. {}).", zero, share, b_first ? against(b, a) : witness);
+  if (kind == DivergenceKind::kCarried)
+    return fmt::format(
+        "{} in {} ({}{}, e.g. {}): its operands already differ{}.", differs, value,
+        Share(differences, Counted::kAll), largest > 0 ? ", by up to " + spread + " ulp" : "", witness,
+        from_equal > 0
+            ? fmt::format("; in {}{} of these elements it does not, and why they differ was not found",
+                          differences.size() > 1 ? "up to " : "", from_equal)
+            : "");
+  divergence->has_cause = false;
+  if (const auto flushes = WhoFlushes(a, b, value); flushes != Flushes::kNeither) {
+    const bool a_flushes = flushes == Flushes::kFirst;
+    return fmt::format("{} ({}, e.g. {}).", FlushSentence(a_flushes ? a : b, a_flushes ? b : a, value), share,
+                       a_flushes ? witness : fmt::format("{} = {} against {}", where, right, left));
   }
   const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
   std::vector<std::string> asked;
@@ -219,15 +320,17 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
     const Classification& classification = ValueOf(*side, value).classification;
     const auto on_the_way = OnTheWay(classification);
     if (on_the_way.empty()) continue;
-    asked.push_back(fmt::format("{}{} {} to {}", JoinNames(side->names),
+    asked.push_back(fmt::format("{}{} {} when computing {}", JoinNames(side->names),
                                 classification.rests_on_likelihood ? " likely" : "",
                                 DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
   }
   if (!asked.empty()) {
+    divergence->has_cause = true;
     return fmt::format("{} in {} ({}{}, e.g. {}): where its steps are not observed, {}.", differs, value,
                        share, size, witness, Join(asked, "; "));
   }
-  return fmt::format("{} in {} ({}{}, e.g. {}).", differs, value, share, size, witness);
+  return fmt::format("{} in {} ({}{}, e.g. {}{}).", differs, value, share, size, witness,
+                     LabelsOf(a, b, value));
 }
 
 std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity) {

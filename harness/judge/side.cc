@@ -30,7 +30,7 @@ std::string Bracketed(const std::vector<int64_t>& coordinates) { return "[" + Jo
 
 std::string FirstLine(std::string_view text, size_t limit) {
   std::string line;
-  for (const char c : text.substr(0, text.find('\n'))) {
+  for (const char c : FirstLineOf(text)) {
     line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   }
   if (line.size() <= limit) return line;

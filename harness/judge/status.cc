@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/num/float_format.h"
 
@@ -15,8 +16,15 @@ namespace {
 
 using Rule = std::optional<StatusReason> (*)(const StatusFacts&);
 
-StatusReason Say(Status status, std::string reason) {
-  return {.status = status, .reason = std::move(reason)};
+StatusReason Say(Status status, std::string reason, std::vector<std::string> values = {}) {
+  std::erase(values, "");
+  return {.status = status, .reason = std::move(reason), .values = std::move(values)};
+}
+
+std::vector<std::string> ValuesOf(const std::vector<Finding>& findings) {
+  std::vector<std::string> values;
+  for (const Finding& finding : findings) values.push_back(finding.value);
+  return values;
 }
 
 std::string OrElse(const std::string& text, std::string_view otherwise) {
@@ -73,7 +81,7 @@ std::optional<StatusReason> Nondeterministic(const StatusFacts& facts) {
   for (const auto& [value, spread] : facts.nondeterministic) {
     parts.push_back(fmt::format("{} by up to {} ulp", value, ShortestDecimal(spread)));
   }
-  return Say(Status::kNondet, "repeated runs differ: " + Join(parts, ", "));
+  return Say(Status::kNondet, "repeated runs differ: " + Join(parts, ", "), Keys(facts.nondeterministic));
 }
 
 const Deviation* FindDeviation(const StatusFacts& facts, const std::string& value) {
@@ -87,12 +95,14 @@ std::optional<StatusReason> Violated(const StatusFacts& facts) {
   std::vector<std::string> reasons;
   for (const Finding& violation : facts.violations) {
     const Deviation* deviation = FindDeviation(facts, violation.value);
-    if (deviation == nullptr) return Say(Status::kFail, Sentences(facts.violations));
+    if (deviation == nullptr)
+      return Say(Status::kFail, Sentences(facts.violations), ValuesOf(facts.violations));
     reasons.push_back(deviation->link.empty() ? deviation->reason
                                               : deviation->reason + " (" + deviation->link + ")");
   }
   return Say(Status::kXfail,
-             fmt::format("known deviation: {}: {}", Join(reasons, "; "), Sentences(facts.violations)));
+             fmt::format("known deviation: {}: {}", Join(reasons, "; "), Sentences(facts.violations)),
+             ValuesOf(facts.violations));
 }
 
 std::optional<StatusReason> StaleDeviation(const StatusFacts& facts) {
@@ -101,22 +111,23 @@ std::optional<StatusReason> StaleDeviation(const StatusFacts& facts) {
   const std::string subject = deviation.value.empty() ? "the outcome" : deviation.value;
   return Say(Status::kXpass,
              fmt::format("{} conforms, yet a deviation is listed for it: {}; remove the entry", subject,
-                         deviation.reason));
+                         deviation.reason),
+             {deviation.value});
 }
 
 std::optional<StatusReason> Changed(const StatusFacts& facts) {
   if (facts.unmet_expectation.empty()) return std::nullopt;
-  return Say(Status::kFail, facts.unmet_expectation);
+  return Say(Status::kFail, facts.unmet_expectation, {facts.unmet_value});
 }
 
 std::optional<StatusReason> Unmodelled(const StatusFacts& facts) {
   if (facts.unmodelled.empty()) return std::nullopt;
-  return Say(Status::kUnmodelled, Sentences(facts.unmodelled));
+  return Say(Status::kUnmodelled, Sentences(facts.unmodelled), ValuesOf(facts.unmodelled));
 }
 
 std::optional<StatusReason> Inconclusive(const StatusFacts& facts) {
   if (facts.undetermined.empty()) return std::nullopt;
-  return Say(Status::kInconclusive, Sentences(facts.undetermined));
+  return Say(Status::kInconclusive, Sentences(facts.undetermined), ValuesOf(facts.undetermined));
 }
 
 constexpr std::array<Rule, 10> kTable{Harness,  WorkerBroke,    NotReached, Unsupported, Nondeterministic,

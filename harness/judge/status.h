@@ -16,6 +16,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ namespace ulpscope {
 struct Finding {
   std::string value;
   std::string sentence;
+  std::optional<Exclusion> by = {};  ///< of a violation: the exclusion that the sentence cites
 };
 
 /// Everything that the table reads.
@@ -40,13 +42,15 @@ struct StatusFacts {
   std::vector<Finding> violations;
   std::vector<Deviation> live_deviations;  ///< those of this case, backend, version and date
   std::string unmet_expectation;           ///< "changed: expected X, observed Y"; empty = met or none
+  std::string unmet_value;                 ///< of which value; empty = of none
   std::vector<Finding> unmodelled;
   std::vector<Finding> undetermined;
 };
 
 struct StatusReason {
   Status status = Status::kPass;
-  std::string reason;  ///< empty for PASS
+  std::string reason;                    ///< empty for PASS
+  std::vector<std::string> values = {};  ///< those that the reason is about; empty: the result as a whole
 };
 
 StatusReason DecideStatus(const StatusFacts& facts);

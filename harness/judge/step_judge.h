@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/judge/flat_program.h"
 #include "harness/judge/open_piece.h"
+#include "harness/model/flat_program.h"
 #include "harness/model/oracle.h"
 #include "harness/num/float_format.h"
 
@@ -20,15 +20,19 @@ namespace ulpscope {
 class StepJudge {
  public:
   StepJudge(const Case& opened, const std::map<std::string, TensorData>& inputs,
-            const std::map<std::string, TensorData>& values, const OpenPiece& open, OracleCounts* counts)
+            const std::map<std::string, TensorData>& values, const OpenPiece& open, OracleCounts* counts,
+            const LookedAt& looked_at = {})
       : case_(opened),
         inputs_(inputs),
         values_(values),
         open_(open),
         counts_(*counts),
-        program_(opened.program) {}
+        program_(opened.program),
+        looked_at_(looked_at) {}
 
   std::map<std::string, Classification> Run();
+  /// See harness/judge/local.h.
+  void TellForms(std::map<std::string, Classification>* judged);
 
  private:
   /// A use: the step that reads, and the operand's name in it.
@@ -74,7 +78,8 @@ class StepJudge {
 
   /// More operands than this are tried unrounded one by one and all together alone.
   static constexpr size_t kMostCombined = 3;
-  static constexpr size_t kMostKept = 4;
+  static constexpr size_t kMostKept =
+      4;  ///< chosen: explanations kept of one step; nothing known tests its neighbours
   /// Of fewer different numbers chance gives what it pleases: two ways to round part in half of the results or less.
   static constexpr size_t kFewNumbers = 16;
   /// Some hundred orders and accumulators are tried: two of them part in half of the results or more, and so many as these are given
@@ -100,6 +105,14 @@ class StepJudge {
 
   // The course of it (local.cc)
 
+  std::vector<std::vector<Step>> FormsOf(size_t i) const;
+
+  /// The form as a formula; "" where it is none that can be read, or does not give every one of many results.
+  std::string NameOfForm(size_t last, const std::vector<Step>& form, const Changes& changes);
+  /// Whether one way to compute the piece as it is written gives all of these results.
+  bool GivenByOne(size_t last, const std::optional<Piece>& piece, const std::vector<int64_t>& elements);
+  void TellForm(size_t last, const std::vector<int64_t>& elements, Classification* result);
+
   /// The operand of `last` that a step without a reference gave; empty where there is none.
   std::string GivenOperand(size_t last) const;
 
@@ -112,6 +125,11 @@ class StepJudge {
   std::optional<Classification> Honest(size_t last);
 
   std::optional<Classification> Judge(size_t last);
+  bool CastsDown(size_t last) const;
+  /// Beside narrow sums read unrounded: operands in another format that give as many of the results.
+  void JoinOtherFormats(size_t last, std::vector<Explanation>* found);
+  /// What gives no more than what is stored, or is given by chance.
+  void DropUnlikely(size_t last, const Classification& stored, std::vector<Explanation>* found) const;
 
   /// What gives the results of `last` from its operands as they are stored or before they were rounded, the best first.
   std::vector<Explanation> AsStoredOrBefore(size_t last, const Classification& stored,
@@ -192,6 +210,10 @@ class StepJudge {
   /// A set of unrounded uses, over several steps, that gives nearly all results and more than any plain one: from what is stored,
   /// from everything unrounded, and from everything but what products give, one use at a time. Empty where none does.
   Uses SearchUses(size_t last);
+  /// All uses before `last`, as far as they are stored by a step; without `through_products` up to those that products give.
+  Uses AllUses(size_t last, bool through_products);
+  /// Those of `uses` that `last` reads, and those that are read for these: what is behind a rounded use is no part of the piece.
+  Uses Reached(size_t last, const Uses& uses) const;
 
   // Pieces (local_piece.cc)
 
@@ -210,11 +232,12 @@ class StepJudge {
 
   bool AddTensor(const std::string& name, const std::string& as, const Change& change, Piece* piece) const;
 
+  ErrorsOf OwnErrors() const;
   std::optional<Classification> Classify(size_t last, const std::optional<Piece>& piece, bool natural,
                                          const TensorData* observed = nullptr,
                                          std::vector<Proposal> named = {});
 
-  static std::string CoarsestOf(const std::map<std::string, std::string>& cuts);
+  static RoundSpec CoarsestOf(const std::map<std::string, RoundSpec>& cuts);
 
   bool TakesNumber(size_t i) const;
 
@@ -228,7 +251,7 @@ class StepJudge {
   // Explanations (local_explain.cc)
 
   /// A Python scalar is read as it is, or in a format that holds what the result's own holds.
-  static bool IsPlainScalar(const std::string& word, const FloatFormat& result);
+  static bool IsPlainScalar(const RoundSpec& conversion, const FloatFormat& result);
 
   /// Nothing in it is narrower than the program asks for: what an honest backend does.
   bool IsPlain(const PrecisionModel& model, const std::string& value) const;
@@ -345,6 +368,7 @@ class StepJudge {
   const OpenPiece& open_;
   OracleCounts& counts_;
   const FlatProgram program_;
+  const LookedAt looked_at_;
   const std::vector<FlatStep>& steps_ = program_.steps;
   const std::map<std::string, size_t>& made_by_ = program_.made_by;
   std::optional<ValueShape> alone_;            ///< of the step that is judged, from what is stored
@@ -354,7 +378,7 @@ class StepJudge {
   std::set<size_t> exact_;                     ///< those that round nothing of what they read
   std::set<size_t> given_;             ///< those without a reference: what they gave is taken as it is
   std::map<size_t, Changes> changes_;  ///< operands that a step was found to read in another format
-  std::map<size_t, std::set<std::string>>
+  std::map<size_t, std::set<AccSpec>>
       narrow_;                        ///< sums that were found to be in a narrow format: their accumulators
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
-#include "harness/judge/tensor_diff.h"
+#include "harness/model/tensor_diff.h"
+#include "harness/num/float_format.h"
 
 namespace ulpscope {
 namespace {
@@ -35,44 +37,47 @@ bool ReadTheSame(const Side& mine, const Side& rival, const std::string& value, 
   return true;
 }
 
-/// An element where the sides differ, best one where that is what is said of the first side's doing, then one where they computed
-/// it from the same, and each side is of one mind: one that a model of the rival cannot give, else the first.
+/// The elements that a model of the one side cannot give and the other gave.
+std::vector<int64_t> ProvingElements(const Side& mine, const Side& rival, const std::string& value) {
+  const Shape& shape = TensorOf(mine, value)->shape;
+  std::vector<int64_t> proving;
+  for (const auto& [side, other] : {std::pair{&mine, &rival}, std::pair{&rival, &mine}}) {
+    const Classification& right = ValueOf(*other, value).classification;
+    const auto& models = right.models_proved.empty() ? right.models : right.models_proved;
+    for (const Exclusion& exclusion : ValueOf(*side, value).classification.excluded) {
+      if (Contains(models, exclusion.model)) proving.push_back(IndexOf(exclusion.element, shape));
+    }
+  }
+  return proving;
+}
+
+/// An element where the sides differ: best one where that is what is said of the first side's doing, then one where they computed
+/// it from the same, then one that a model of the rival cannot give, then the one in which they lie furthest apart, then one in
+/// which each side is of one mind. A side that nothing explains is said to be off by so much: there the distance counts first.
 std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std::string& value) {
   const TensorData *a = TensorOf(mine, value), *b = TensorOf(rival, value);
   if (a == nullptr || b == nullptr || a->shape != b->shape || a->dtype != b->dtype) return std::nullopt;
-  const auto differs = [&](int64_t index) {
-    const double x = a->At(index), y = b->At(index);
-    return x != y && !(x != x && y != y);
-  };
-  std::vector<int64_t> candidates;
-  for (const auto& [side, other] : {std::pair{&mine, &rival}, std::pair{&rival, &mine}}) {
-    const Classification& left = ValueOf(*side, value).classification;
-    const Classification& right = ValueOf(*other, value).classification;
-    const auto& models = right.models_proved.empty() ? right.models : right.models_proved;
-    for (const Exclusion& exclusion : left.excluded) {
-      if (!Contains(models, exclusion.model)) continue;
-      const int64_t index = IndexOf(exclusion.element, a->shape);
-      if (index < a->size() && differs(index)) candidates.push_back(index);
-    }
-  }
+  const Classification& own = ValueOf(mine, value).classification;
+  const bool unexplained = own.kind == ClassificationKind::kUnmodelled ||
+                           ValueOf(rival, value).classification.kind == ClassificationKind::kUnmodelled;
+  const auto proving = unexplained ? std::vector<int64_t>() : ProvingElements(mine, rival, value);
+  using Rank = std::tuple<bool, bool, bool, double, bool>;
+  std::optional<int64_t> best;
+  Rank highest;
   for (int64_t index = 0; index < a->size(); ++index) {
-    if (differs(index)) candidates.push_back(index);
+    const double x = a->At(index), y = b->At(index);
+    if (SameValue(x, y)) continue;
+    const bool fair = ReadTheSame(mine, rival, value, index);
+    const Rank unshared{fair && Contains(own.shown_by, index), fair, Contains(proving, index),
+                        ElementDistance(x, y, a->dtype), true};
+    if (best && unshared <= highest) continue;
+    Rank rank = unshared;
+    std::get<4>(rank) = IsShared(mine, value, index) && IsShared(rival, value, index);
+    if (best && rank <= highest) continue;
+    best = index;
+    highest = rank;
   }
-  const auto fair = [&](int64_t index) { return ReadTheSame(mine, rival, value, index); };
-  const auto shared = [&](int64_t index) {
-    return IsShared(mine, value, index) && IsShared(rival, value, index);
-  };
-  // Of those in which the two differ, the one where what is said is what makes the difference.
-  const std::vector<int64_t>& shown_by = ValueOf(mine, value).classification.shown_by;
-  const auto shows = [&](int64_t index) { return fair(index) && Contains(shown_by, index); };
-  auto best = std::ranges::find_if(candidates, [&](int64_t index) { return shows(index) && shared(index); });
-  if (best == candidates.end()) best = std::ranges::find_if(candidates, shows);
-  if (best == candidates.end())
-    best = std::ranges::find_if(candidates, [&](int64_t index) { return fair(index) && shared(index); });
-  if (best == candidates.end()) best = std::ranges::find_if(candidates, fair);
-  if (best == candidates.end()) best = std::ranges::find_if(candidates, shared);
-  if (best != candidates.end()) return *best;
-  return candidates.empty() ? std::nullopt : std::optional(candidates.front());
+  return best;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "harness/base/result.h"
 #include "harness/model/tensor.h"
+#include "harness/words/facets.h"
 #include "harness/words/ops.h"
 #include "harness/words/program.h"
 
@@ -28,11 +29,31 @@ struct TensorSpec {
   SourcePos pos = {};
 };
 
+/// A word that a case allows for a facet, and what it is as each facet has it; nothing where that facet has no such word.
+struct DemandWord {
+  DemandWord(std::string written);  // NOLINT: a demand is written in words
+  DemandWord(const char* written) : DemandWord(std::string(written)) {}
+
+  std::string text;
+  std::optional<RoundSpec> in, prod, mid, out;
+  std::optional<AccSpec> acc;
+  const AccClass* acc_class = nullptr;
+
+  bool Holds(const AccSpec& other) const {
+    return acc == other || (acc_class != nullptr && acc_class->holds(other));
+  }
+  bool operator==(const DemandWord& other) const { return text == other.text; }
+  bool operator==(std::string_view word) const { return text == word; }
+  bool operator==(const std::string& word) const { return text == word; }
+  bool operator==(const char* word) const { return text == word; }
+};
+using DemandWords = std::vector<DemandWord>;
+std::vector<std::string> TextsOf(const DemandWords& words);
+
 /// Allowed words for a value: dtype and, per facet (in prod acc mid out), the words of the precision models.
 struct ValueDemand {
   std::optional<std::string> dtype;
-  std::map<std::string, std::vector<std::string>>
-      facets;  ///< keys: in prod acc mid out; in also as in.<operand>
+  std::map<std::string, DemandWords> facets;  ///< keys: in prod acc mid out; in also as in.<operand>
 };
 
 struct RaisedMatch {
@@ -89,7 +110,8 @@ struct Case {
   std::string companion_of;  ///< id of the case whose contract these inputs prove; empty for a case of a file
   /// Of a companion: what the contract of that case says. Its own says nothing.
   std::map<std::string, ValueDemand> asked_of;
-  SourcePos pos;
+  SourcePos pos;           ///< tensors that it takes from files stand beside this file
+  SourcePos written = {};  ///< of a case from a record: where a person wrote it
 
   const TensorSpec* FindTensor(std::string_view name) const;
 };

@@ -1,8 +1,8 @@
 // Precision models by name, and what the classifier concludes about one observed value.
 //
-// A model is data: one word per facet of the pipeline IN -> PROD -> ACC -> MID -> OUT, plus the rounding of
-// each named intermediate (cuts). Its meaning, how to emulate it and what bounds it proves, lives in
-// oracles/.
+// A model is data: one rounding per facet of the pipeline IN -> PROD -> ACC -> MID -> OUT, plus that of each named
+// intermediate (cuts). Which there are and how they are spelt is in harness/words/facets.h; how to emulate a model, and what
+// bounds it proves, lives in oracles/.
 #pragma once
 
 #include <compare>
@@ -12,52 +12,59 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/model/classification_kind.h"
+#include "harness/model/remark.h"
 #include "harness/model/tensor.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 
+/// Value -> one rounding of it, or several that may be its own.
+using RoundingSets = std::map<std::string, std::vector<RoundSpec>>;
+
 struct PrecisionModel {
-  std::map<std::string, std::string> in;  ///< operand -> input rounding; operands that are as_is are left out
-  std::string prod = "exact";
-  std::string acc = "float32";
-  std::string mid = "none";
-  std::string out = "float32_rne";
-  std::map<std::string, std::string>
-      cuts;  ///< intermediate -> format it is rounded to; unrounded ones are left out
+  std::map<std::string, RoundSpec> in =
+      {};               ///< operand -> input rounding; operands that are as_is are left out
+  RoundSpec prod = {};  ///< none: exact
+  AccSpec acc = SumsIn(Binary32());
+  RoundSpec mid = {};
+  RoundSpec out = ToNearest(Binary32());
+  std::map<std::string, RoundSpec> cuts = {};  ///< intermediate -> its rounding; unrounded ones are left out
 
   /// "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", with `in=x:bfloat16_rne` for a rounded operand and
   /// `;cuts=product:bfloat16` when an intermediate is rounded. ParsePrecisionModel reads it back.
   std::string Name() const;
-  auto operator<=>(const PrecisionModel&) const = default;
+  bool operator==(const PrecisionModel&) const = default;
 };
+/// Facet by facet, each by its words: the order in which reports list models.
+std::strong_ordering operator<=>(const PrecisionModel& a, const PrecisionModel& b);
 
-enum class ClassificationKind {
-  kIdentified,
-  kIndistinguishable,
-  kUnmodelled,
-  kExactOnly,
-  kNotFloating,
-  kNoReference,
-  kNotJudged,   ///< several steps as one: too many models for the work that one value may cost
-  kWrongShape,  ///< not the shape that the program has: no element of it is compared with anything
-  kWrongValue  ///< whole numbers or truth values that nothing on their way rounds, and they are not the program's
+/// The evidence against a model.
+enum class ExcludedBy {
+  kBounds,  ///< low to high, everything that it can give, does not hold what was observed
+  kStore,   ///< what was observed is no value that it can store
+  kOrders,  ///< its orders of summation give many values, and not that one
+  kOther    ///< what its sentence states
 };
-/// identified indistinguishable unmodelled exact_only not_floating no_reference not_judged wrong_shape wrong_value
-std::string_view Name(ClassificationKind kind);
-/// Whether elements of such a value were compared with exact ones.
-bool IsMeasured(ClassificationKind kind);
-/// Not what the program gives in any precision: whatever the contract asks for, or accepts, is violated.
-bool IsWrong(ClassificationKind kind);
+/// bounds store orders other
+std::string_view Name(ExcludedBy by);
 
 /// The element whose observed value a model cannot produce.
 struct Exclusion {
   PrecisionModel model;
   std::vector<int64_t> element;
   double observed = 0;
-  double reference = 0;      ///< the exact value, rounded to binary64
-  double low = 0, high = 0;  ///< everything the model can produce there, in any accumulation order
-  std::string why;           ///< one sentence
+  double reference = 0;            ///< the exact value, rounded to binary64
+  double low = 0, high = 0;        ///< everything the model can produce there, in any accumulation order
+  std::string why;                 ///< one sentence
+  std::string further_input = {};  ///< on which it was excluded; empty: on the case's own data
+  ExcludedBy by = ExcludedBy::kOther;
 };
+
+/// Whose format a label names: that of sums, or that of an op's elementary steps where these sum nothing.
+enum class FormatOfWhat { kNothing, kSums, kSteps };
+/// nothing sums steps
+std::string_view Name(FormatOfWhat what);
 
 /// Elements that share a model which the rest does not.
 struct Region {
@@ -65,8 +72,37 @@ struct Region {
   std::string label;
 };
 
-/// Key of Classification::as_exact, beside those of facets.
-constexpr std::string_view kAccOnce = "acc_once";
+/// Facets that give the bits of exact sums of exact products by construction: the output rounding is the same rounding.
+struct AsExact {
+  std::vector<AccSpec> acc;
+  std::vector<AccSpec> acc_once;  ///< those that do in one of their orders
+  std::vector<RoundSpec> prod;
+  /// The value has no such step, a sum or a product: every demand on that facet is met.
+  bool any_acc = false, any_prod = false;
+
+  bool Empty() const { return acc.empty() && acc_once.empty() && prod.empty() && !any_acc && !any_prod; }
+  bool operator==(const AsExact&) const = default;
+};
+/// In words, as reports and records have them: acc, acc_once, prod -> words, "any" alone for any; what is empty is left out.
+std::map<std::string, std::vector<std::string>> WordsOf(const AsExact& as_exact);
+
+/// The roundings of each facet in the models that explain a value, each once; empty where the facet does not apply.
+struct SurvivingFacets {
+  std::vector<RoundSpec> prod;
+  std::vector<AccSpec> acc;
+  std::vector<RoundSpec> mid, out;
+
+  bool operator==(const SurvivingFacets&) const = default;
+};
+
+/// The words of roundings, each as `word` spells it.
+std::vector<std::string> WordsOf(const std::vector<RoundSpec>& roundings,
+                                 std::string (*word)(const RoundSpec&));
+std::vector<std::string> WordsOf(const std::vector<AccSpec>& accumulators);
+std::map<std::string, std::vector<std::string>> WordsOf(const RoundingSets& sets,
+                                                        std::string (*word)(const RoundSpec&));
+/// prod, acc, mid, out -> words.
+std::map<std::string, std::vector<std::string>> WordsOf(const SurvivingFacets& facets);
 
 /// Some hundred results of one distribution differ by so much; sums of one bit less err twice as much.
 constexpr double kAsFloat32 = 1.25;
@@ -83,18 +119,21 @@ struct Classification {
   bool fits = false;
   /// Facet (acc, mid, in.OPERAND) of a value that fits -> the fewest bits that it may keep for all that these inputs tell.
   std::map<std::string, int> floors;
-  std::vector<std::string> says;  ///< what the numbers do say where no model explains them
-  std::vector<Region> regions;    ///< where the elements do not share one model
+  std::vector<Remark> says;     ///< what the numbers do show where no model explains them
+  std::vector<Region> regions;  ///< where the elements do not share one model
   std::vector<Exclusion> excluded;
   int64_t excluded_elsewhere =
       0;  ///< recorded exclusions that are not among `excluded`: the run folder has them
   bool rests_on_likelihood = false;  ///< models is smaller than models_proved
   int64_t elements = 0, checked = 0;
   double max_ulp = 0;  ///< against the exact value, in ulps of the value's dtype
+  /// Of a step judged by itself, against the exact result of its own operands, where max_ulp is of the whole program; negative: max_ulp is.
+  double step_ulp = -1;
   double max_abs = 0;  ///< largest absolute error against the exact value
   /// The errors in those of float32 throughout, where they fit it and are more than twice as large as in any order tried: functions and
   /// forms of a library. Else 0.
   double beyond = 0;
+  std::string beyond_of = {};  ///< which errors: "rms", "the largest", "of one element, in its own"
   /// Of a further input (harness/judge/combine.h) which no float32 sum of the bank gives, and of results that nothing explains and of which
   /// nothing but their errors is said: these in those of float32 sums in the orders tried, and of a mean's other forms, the larger of
   /// root mean squares and largest ones, where that is kNearFloat32 at most: guard bits, compensations, wide units. Else 0.
@@ -102,22 +141,26 @@ struct Classification {
   /// Half of the results, and sixteen, err in some float32 order by more than their store does: `within` tells of the sums.
   bool within_sums = false;
   bool within_forms = false;  ///< a mean's other forms err by more than its sums do: `within` is in theirs
+  /// Results that are zero, as the exact ones are, with another sign than IEEE 754 gives them. They are the right numbers: no model and
+  /// no contract speaks of their signs.
+  int64_t wrong_zeros = 0;
   int64_t models_tried = 0;
-  std::string label;  ///< one plain phrase
-  std::vector<std::string> notes;
-  /// facet -> words that survive in `models`; keys prod acc mid out
-  std::map<std::string, std::vector<std::string>> facets;
-  std::map<std::string, std::vector<std::string>> facets_in;  ///< per operand
-  std::map<std::string, std::vector<std::string>>
-      cuts;  ///< intermediate -> formats that survive ("none" included)
+  std::string label;                               ///< one plain phrase
+  FormatOfWhat labelled = FormatOfWhat::kNothing;  ///< whose format `label` names
+  bool states_error = false;                       ///< `label` states how large the errors are
+  std::vector<Remark> notes;
+  SurvivingFacets facets;  ///< of `models`
+  RoundingSets facets_in;  ///< of `models`, per operand
+  RoundingSets cuts;       ///< of `models`, per intermediate; none included
   /// Of a further input: model of a split sum -> positions of terms that it does not show to lie in one chunk with the first one
   /// (harness/judge/chunks.h).
   std::map<std::string, std::vector<int64_t>> apart = {};
-  /// acc, prod -> the words that give here what `exact` gives, by construction: one rounding, which the store makes too; kAccOnce -> those
-  /// of acc that do in one of their orders. Empty elsewhere.
-  std::map<std::string, std::vector<std::string>> as_exact = {};
+  AsExact as_exact = {};
   /// The share of the sampled results that the best order of one of `models` gives bit by bit.
   double reproduced = 0;
+  /// Of a sum: how far from the exact value, at most, the orders of the plainest of `models` may lie, stored (the largest such distance
+  /// of the elements looked at; absolute). 0 without a sum, or where there is no finite bound.
+  double any_order = 0;
   /// What was judged as one: empty for the whole program, else "step", and the uses that were not rounded in between. Models of
   /// different pieces are no rivals.
   std::string piece = {};
@@ -135,6 +178,10 @@ struct Classification {
   /// Of a value whose program changes where its steps are observed (piece "asked"): intermediate -> "rounded", "unrounded",
   /// or both where the results follow either way; the likelier first.
   std::map<std::string, std::vector<std::string>> on_the_way = {};
+  /// Of one step that gives these bits by other steps than its own: those as a formula, "x * (1 / s)". Empty elsewhere.
+  std::string form = {};
+  /// The rule of the classifier (harness/judge/rules.h) that was the last to change which models are likely; empty without a reference.
+  std::string decided_by = {};
 };
 
 }  // namespace ulpscope

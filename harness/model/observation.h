@@ -53,8 +53,9 @@ struct Observation {
   std::map<std::string, std::string> knobs_asked;
   std::map<std::string, std::string> knobs_effective;
   std::vector<Cast> casts;
-  std::vector<TraceNode> trace;    ///< empty when none was asked for or none is served
-  std::vector<std::string> notes;  ///< e.g. "set_data ran before the compiled region"
+  std::vector<TraceNode> trace;       ///< empty when none was asked for or none is served
+  std::vector<std::string> notes;     ///< e.g. "2 compiled regions"
+  std::vector<std::string> untraced;  ///< steps that ran outside of what the trace shows, and where
   std::optional<FpEnvironment> fp_before, fp_after;
   std::string tainted;                 ///< empty, or how the FP environment was left changed
   std::vector<std::string> unwritten;  ///< values with elements that still hold the poison pattern
@@ -64,5 +65,9 @@ struct Observation {
   std::map<std::string, double> durations_ms;  ///< volatile
   std::string worker_log;  ///< volatile: the end of stderr and stdout when the worker broke
 };
+
+/// The state that the worker left changed (control bits of MXCSR, subnormals, threads, unwritten elements), or "". The
+/// sticky exception flags of MXCSR are set by ordinary arithmetic and do not count.
+std::string FindTaint(const Observation& observation);
 
 }  // namespace ulpscope

@@ -113,9 +113,7 @@ struct ValueShape {
   std::vector<std::string> sum_cuts;    ///< steps that are sums, too few to tell what they were summed in
   std::vector<std::string> term_cuts;   ///< steps that nothing but such sums read
   std::vector<std::string> tensors;     ///< of the case, of a floating dtype, that the value rests on
-  /// acc, prod -> the words that give here what an exact sum of exact products gives: of one term, or two, where the store rounds as they do;
-  /// kAccOnce -> those of acc that may, in one of their orders.
-  std::map<std::string, std::vector<std::string>> as_exact;
+  AsExact as_exact;                     ///< of one term, or two, where the store rounds as they do
   bool has_products = false;
   bool is_mean =
       false;  ///< a sum over a count, whose other forms (of scaled terms, running) round each term once more
@@ -127,11 +125,12 @@ struct ValueShape {
   bool settled = false;
 };
 
-/// Words of a model that the bank does not list.
+/// Roundings of a model that the bank does not list.
 struct Proposal {
-  std::map<std::string, std::string> in;
-  std::string acc = "float32", mid = "none", prod = "exact";
-  std::string out = "";  ///< empty: what the value's dtype and rounding to nearest say
+  std::map<std::string, RoundSpec> in = {};
+  AccSpec acc = SumsIn(Binary32());
+  RoundSpec mid = {}, prod = {};
+  RoundSpec out = {};  ///< none: what the value's dtype and rounding to nearest say
 };
 
 /// What the names of orders end with whose functions are off as implementations are.
@@ -153,7 +152,7 @@ enum class WhichSteps { kAll, kShared };
 
 struct Search {
   std::vector<Proposal> proposals;
-  std::vector<std::string> says;  ///< "as if the last 4 of 64 products were missing"
+  std::vector<Remark> says;  ///< "as if the last 4 of 64 products were missing"
 };
 
 /// Everything exact about one case. Thread-compatible: calls on one object must not overlap.
@@ -223,6 +222,11 @@ class CaseOracle {
     static_cast<void>(elements);
     static_cast<void>(which);
     return {};
+  }
+  /// For each element -1 or 1 where its exact value is zero and IEEE 754 gives that zero one sign in any order of sums; else 0.
+  virtual std::vector<int> ZeroSigns(const std::string& value, std::span<const int64_t> elements) const {
+    static_cast<void>(value);
+    return std::vector<int>(elements.size(), 0);
   }
   /// Models that drop subnormals, for a value that nothing of the bank explains.
   virtual std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,

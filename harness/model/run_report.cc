@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
@@ -21,12 +23,6 @@ std::string_view Name(ContractVerdict verdict) {
   static constexpr std::array<std::string_view, 5> kNames{"CONFORMS", "VIOLATES", "UNDETERMINED",
                                                           "UNMODELLED", "NOT_JUDGED"};
   return kNames[static_cast<size_t>(verdict)];
-}
-
-std::string_view Name(DivergenceKind kind) {
-  static constexpr std::array<std::string_view, 9> kNames{
-      "outcome", "dtype", "precision", "order", "bits", "value", "special", "casts", "graph_vs_execution"};
-  return kNames[static_cast<size_t>(kind)];
 }
 
 std::string_view Name(KnobEffect::ReadBack read_back) {
@@ -56,20 +52,48 @@ double CaseResult::Milliseconds() const {
   return sum;
 }
 
+namespace {
+
+/// A contract or an expectation is a check of whatever comes; a value, with a reference or without, is a fact that was observed.
+bool IsChecked(const CaseResult& result) {
+  return result.status != Status::kSkip && result.status != Status::kNotRun &&
+         (result.demanded || (result.outcome.kind == OutcomeKind::kCompleted && !result.values.empty()));
+}
+
+/// What two backends give of one case is held against each other: values without a reference too, and outcomes of which only one is
+/// an error.
+bool IsCompared(const RunReport& report) {
+  std::map<std::string_view, std::pair<int, int>> reached;  // of a case: how many completed, how many raised
+  for (const CaseResult& result : report.results) {
+    if (result.status == Status::kSkip || result.status == Status::kNotRun) continue;
+    auto& [completed, raised] = reached[result.id];
+    if (result.outcome.kind == OutcomeKind::kCompleted) ++completed;
+    if (result.outcome.kind == OutcomeKind::kRaised) ++raised;
+    if (completed + raised > 1 && completed > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsAnythingChecked(const RunReport& report) {
+  return std::ranges::any_of(report.results, IsChecked) || IsCompared(report);
+}
+
 int ExitCode(const RunReport& report, Interruption interruption) {
   const auto any = [&](std::initializer_list<Status> statuses) {
     return std::ranges::any_of(report.results,
                                [&](const CaseResult& result) { return Contains(statuses, result.status); });
   };
   if (any({Status::kHarness})) return 3;
+  if (std::ranges::any_of(report.account, [](const AccountEntry& entry) { return entry.by.empty(); }))
+    return 3;
   if (interruption == Interruption::kInterrupted) return 2;
   if (any({Status::kCrash, Status::kTimeout, Status::kOom, Status::kProtocol, Status::kTainted})) return 6;
-  if (report.stopped_after == 0 && any({Status::kNotRun})) return 6;
+  if (report.limit || (report.stopped_after == 0 && any({Status::kNotRun}))) return 6;
   if (any({Status::kFail, Status::kXpass, Status::kNondet, Status::kUnmodelled, Status::kInconclusive}))
     return 1;
-  const bool ran = std::ranges::any_of(
-      report.results, [](const CaseResult& result) { return result.status != Status::kSkip; });
-  return ran ? 0 : 5;
+  return IsAnythingChecked(report) ? 0 : 5;
 }
 
 std::string ProvedOnSentence(const std::vector<ProvedOn>& inputs) {
@@ -78,7 +102,7 @@ std::string ProvedOnSentence(const std::vector<ProvedOn>& inputs) {
   for (const ProvedOn& input : inputs)
     names.push_back(input.left_out.empty() ? input.name
                                            : input.name + " (" + input.left_out + ": it proves nothing)");
-  return "judged on " + Counted(inputs.size(), "further input") + " too: " + Join(names, ", ");
+  return "judged on " + Counted(inputs.size(), "auxiliary input") + " too: " + Join(names, ", ");
 }
 
 }  // namespace ulpscope

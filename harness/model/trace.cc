@@ -82,12 +82,12 @@ void AddShares(const std::vector<Cast>& casts, const Index& index, std::string_v
 }
 
 /// The nodes directly inside each node.
-using Inside = std::map<int64_t, std::vector<const TraceNode*>>;
+using InsideNodes = std::map<int64_t, std::vector<const TraceNode*>>;
 
 /// True when the conversion stands inside a kernel (a generated one, a fusion of HLO) that computes something
 /// else as well: its result stays in registers. A kernel that converts and moves, and does no more, is the
 /// conversion.
-bool IsInKernel(const Cast& cast, const Index& index, const Inside& inside) {
+bool IsInKernel(const Cast& cast, const Index& index, const InsideNodes& inside) {
   const auto node = index.find(cast.node);
   if (node == index.end()) return false;
   const auto kernel = index.find(node->second->parent);
@@ -101,7 +101,7 @@ bool IsInKernel(const Cast& cast, const Index& index, const Inside& inside) {
 
 std::vector<CastCost> CostOfCasts(const std::vector<Cast>& casts, const std::vector<TraceNode>& trace) {
   const Index index = IndexOf(trace);
-  Inside inside;
+  InsideNodes inside;
   for (const TraceNode& node : trace) inside[node.parent].push_back(&node);
   std::vector<CastCost> costs;
   for (const std::string_view stage : kTraceStages) {

@@ -14,7 +14,7 @@ struct Row {
 };
 
 using enum DTypeKind;
-/// In the order of DType. What a floating type holds is in the row of its name in float_format.cc.
+/// In the order of DType. The row of its name in float_format.cc describes a floating type.
 constexpr std::array kRows{
     Row{DType::kFloat64, "float64", "f64", "F64", 8, kFloating},
     Row{DType::kFloat32, "float32", "f32", "F32", 4, kFloating},

@@ -3,6 +3,7 @@
 //
 // TwoSum is Knuth's (The Art of Computer Programming, volume 2, 4.2.2); TwoProduct uses fma. Both are exact
 // in round to nearest without overflow, TwoProduct above 2^-969 (below it the error term can be subnormal).
+// A pair that is zero has the sign that IEEE 754 gives to the sum, product or quotient; the tail of such a pair is +0.
 #pragma once
 
 #include <cmath>
@@ -36,6 +37,8 @@ inline TwoDoubles AddExactly(double a, TwoDoubles b) {
 inline TwoDoubles Add(TwoDoubles a, TwoDoubles b) {
   if (!std::isfinite(a.hi) || !std::isfinite(b.hi)) return {.hi = a.hi + b.hi, .lo = 0};
   TwoDoubles s = TwoSum(a.hi, b.hi);
+  // Further additions would make +0 of (-0) + (-0).
+  if (s.hi == 0 && a.lo == 0 && b.lo == 0) return {.hi = s.hi, .lo = 0};
   TwoDoubles t = TwoSum(a.lo, b.lo);
   s.lo += t.hi;
   s = TwoSum(s.hi, s.lo);
@@ -43,11 +46,11 @@ inline TwoDoubles Add(TwoDoubles a, TwoDoubles b) {
   return TwoSum(s.hi, s.lo);
 }
 
-inline TwoDoubles Negate(TwoDoubles a) { return {.hi = -a.hi, .lo = -a.lo}; }
+inline TwoDoubles Negate(TwoDoubles a) { return {.hi = -a.hi, .lo = a.lo == 0 ? 0 : -a.lo}; }
 
 inline TwoDoubles Multiply(TwoDoubles a, TwoDoubles b) {
   const double plain = a.hi * b.hi;
-  if (!std::isfinite(plain)) return {.hi = plain, .lo = 0};
+  if (!std::isfinite(plain) || plain == 0) return {.hi = plain, .lo = 0};
   TwoDoubles p = TwoProduct(a.hi, b.hi);
   p.lo += a.hi * b.lo + a.lo * b.hi;
   return TwoSum(p.hi, p.lo);

@@ -25,12 +25,14 @@ namespace ulpscope {
 /// kToOdd: towards zero, and the last bit is set where anything was lost.
 enum class Rounding { kNearestEven, kNearestAway, kTowardZero, kToOdd };
 enum class Subnormals { kGradual, kFlushed };
-/// "rne", "rna", "rz", "odd".
+/// "rne", "rz", "rna", "odd".
 std::string_view Name(Rounding rounding);
+/// "rounded toward zero"; empty of the usual one.
+std::string_view About(Rounding rounding);
 std::optional<Rounding> ParseRounding(std::string_view name);
 const std::vector<std::string>& AllRoundingNames();
 
-/// What the codes beyond the numbers say: as IEEE 754 has them; or there are no infinities, and the NaN is
+/// The meaning of the codes beyond the numbers: that of IEEE 754; or there are no infinities, and the NaN is
 /// the largest code of either sign, or the one that would be -0.
 enum class Specials { kIeee, kLastIsNan, kMinusZeroIsNan };
 
@@ -65,6 +67,8 @@ const std::vector<const FloatFormat*>& AllFormats();
 /// p significant bits, called "p12", up to float32's largest number, and as many of the smallest ones: what has lost bits of them has
 /// lost them by the format that it is stored in. 2 <= bits <= 52.
 const FloatFormat& FormatOfBits(int bits);
+/// One of FormatOfBits.
+bool IsOfBits(const FloatFormat& format);
 
 /// Every value of `inner` is a value of `outer`.
 bool Holds(const FloatFormat& outer, const FloatFormat& inner);
@@ -123,7 +127,7 @@ void EncodeElement(double value, DType dtype, std::byte* bytes);
 std::string FormatNumber(double value);
 /// "inf", "-inf", "nan" or a shortest decimal that reads back to the same double.
 std::string ShortestDecimal(double value);
-/// For a reader: as few digits as tell a value of float32 or narrower from its neighbours there.
+/// For a reader: as few digits as distinguish a value of float32 or narrower from its neighbours there.
 std::string FormatDecimal(double value);
 
 }  // namespace ulpscope

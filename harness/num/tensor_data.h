@@ -27,10 +27,11 @@ std::string Describe(DType dtype, const Shape& shape);
 std::vector<int64_t> Coordinates(int64_t index, const Shape& shape);
 
 struct TensorData;
-/// Sixteen hexadecimal digits that tell tensors of other dtype, shape or elements apart; all NaNs are one, the zeros are two.
+/// Sixteen hexadecimal digits that distinguish tensors of other dtype, shape or elements; all NaNs are one,
+/// the zeros are two.
 std::string BitsOf(const TensorData& data);
 
-/// Elements in logical row-major order, whatever layout the backend is asked to give them.
+/// Elements in logical row-major order, whatever layout is requested of the backend.
 struct TensorData {
   DType dtype = DType::kFloat32;
   Shape shape;

@@ -209,7 +209,8 @@ class Reader {
     return ProbeTerm{.position = 0, .a = significand * Pow2(first), .b = Pow2(second)};
   }
 
-  void AskSubnormals() {
+  /// Dots that subnormal operands, results and sums decide, with their exact results; none where these dtypes do not reach there.
+  std::vector<Subnormal> SubnormalKinds() const {
     const FloatFormat& in = *FormatOf(question_.dtype);
     const FloatFormat& out = *FormatOf(question_.out);
     std::vector<Subnormal> kinds(3);
@@ -245,12 +246,17 @@ class Reader {
         kinds[2].exact.push_back(sign * Pow2(out.emin - 2));
       }
     }
+    return kinds;
+  }
+
+  void AskSubnormals() {
+    const std::vector<Subnormal> kinds = SubnormalKinds();
     std::vector<ProbeDot> all;
     for (const Subnormal& kind : kinds) all.insert(all.end(), kind.dots.begin(), kind.dots.end());
     const auto results = session_.Run(all);
     if (!Going()) return;
     size_t next = 0;
-    for (Subnormal& kind : kinds) {
+    for (const Subnormal& kind : kinds) {
       DatasheetLine line{.key = kind.key,
                          .title = kind.title,
                          .state = State::kNotRead,
@@ -306,7 +312,7 @@ class Reader {
     consumer_.dots = static_cast<int64_t>(dots.size());
     dots_of_["fuse"] += consumer_.dots;
     if (rounded == kept) {
-      consumer_.text = rounded ? "these values do not tell" : "neither rounded once nor twice";
+      consumer_.text = rounded ? "these values do not show it" : "neither rounded once nor twice";
       return;
     }
     consumer_.state = State::kRead;
@@ -321,6 +327,15 @@ class Reader {
       if (alive_[i]) Insert(&words, word(bank_.models()[i]));
     }
     return words;
+  }
+
+  std::vector<AccSpec> Accumulators() const {
+    std::vector<AccSpec> accs;
+    for (size_t i = 0; i < alive_.size(); ++i) {
+      const AccSpec& acc = bank_.models()[i].name.acc;
+      if (alive_[i] && !Contains(accs, acc)) accs.push_back(acc);
+    }
+    return accs;
   }
 
   int64_t Dots(const Words& families) const {
@@ -406,7 +421,7 @@ class Reader {
     if (!Contains(allowed, 1)) allowed.assign(alive_.size(), 1);
     const auto rounds = [&](size_t i) {
       const PrecisionModel& name = bank_.models()[i].name;
-      return !name.in.empty() + (name.prod != "exact") + (name.mid != "none");
+      return !name.in.empty() + !name.prod.none() + !name.mid.none();
     };
     std::optional<size_t> best;
     int64_t fewest = static_cast<int64_t>(outputs_.size()) + 1;
@@ -459,21 +474,22 @@ class Reader {
   void DescribeRoundings() {
     const Words single{"single", "range", "residual"};
     const Words in = Facet([](const DotModel& model) {
-      return model.name.in.empty() ? std::string("as_is") : WithoutFlag(model.name.in.begin()->second);
+      return model.name.in.empty() ? std::string("as_is")
+                                   : WithoutFlag(InWord(model.name.in.begin()->second));
     });
     AddFacet("input_rounding", "input rounding", in,
              in == Words{"as_is"} ? "none: every bit of an operand takes part" : AnyOf(in), single);
-    const Words prod = Facet([](const DotModel& model) { return model.name.prod; });
+    const Words prod = Facet([](const DotModel& model) { return ProdWord(model.name.prod); });
     AddFacet("product", "product", prod, prod == Words{"exact"} ? "exact" : AnyOf(prod), single);
     const Words sums{"swamp", "mode", "wide", "pair", "mask", "random"};
-    const Words acc = Facet([](const DotModel& model) { return model.name.acc; });
+    const Words acc = Facet([](const DotModel& model) { return AccWord(model.name.acc); });
     if (acc.empty() || question_.k < 2) {
       const std::string why = acc.empty() ? "no model survives" : "a sum of one term has none";
       AddNotRead("accumulator", "accumulator", why, sums);
       AddNotRead("accumulator_rounding", "accumulator rounding", why, {"mode", "swamp", "mask"});
       return;
     }
-    const std::string joined = JoinAccumulators(acc);
+    const std::string joined = JoinAccumulators(Accumulators());
     Add("accumulator", "accumulator", acc, acc.size() == 1 ? acc[0] : joined + ": " + AnyOf(acc), sums);
     const Words rounding = Facet([](const DotModel& model) {
       return model.acc.exact() ? std::string("none") : std::string(Name(model.acc.rounding));
@@ -573,7 +589,7 @@ class Reader {
     const Words probes{"swamp", "residual"};
     Words words;
     bool none = false;
-    for (const auto& acc : Facet([](const DotModel& model) { return model.name.acc; })) {
+    for (const auto& acc : Facet([](const DotModel& model) { return AccWord(model.name.acc); })) {
       if (acc.starts_with("split_k"))
         Insert(&words, acc);
       else
@@ -589,10 +605,10 @@ class Reader {
 
   void DescribeStores() {
     const Words probes{"single", "double_round", "pair", "wide"};
-    const Words mid = Facet([](const DotModel& model) { return model.name.mid; });
+    const Words mid = Facet([](const DotModel& model) { return MidWord(model.name.mid); });
     AddFacet("intermediate_rounding", "rounding before the store", mid,
              mid == Words{"none"} ? "none" : AnyOf(mid), probes);
-    const Words out = Facet([](const DotModel& model) { return model.name.out; });
+    const Words out = Facet([](const DotModel& model) { return OutWord(model.name.out); });
     AddFacet("final_rounding", "final rounding", out, AnyOf(out), probes);
     sheet_.lines.push_back(consumer_);
   }

@@ -1,4 +1,4 @@
-// From probe outputs to a datasheet: asks a session every question, weighs the answers, writes one line for
+// From probe outputs to a datasheet: sends a session every question, weighs the answers, writes one line for
 // each property.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace ulpscope {
 
-/// Runs all probes. Whatever the backend does is data: Datasheet::outcome says what became of it.
+/// Runs all probes. Whatever the backend does is data: Datasheet::outcome records how it ended.
 Datasheet ReadDatasheet(const ProbeQuestion& question, ProbeSession* session);
 
 }  // namespace ulpscope

@@ -203,7 +203,7 @@ std::vector<TensorData> ProbeSession::ExecuteSome(std::span<const Launch> launch
       if (!refusals_.empty()) failure_->text = refusals_ + "; " + failure_->text;
       return {};
     }
-    // Another way of asking for the out dtype may be taken.
+    // The adapter may take another way of requesting the out dtype.
     refusals_ += (refusals_.empty() ? "" : "; ") + outcome.text;
     askings_.erase(askings_.begin());
   }
@@ -285,7 +285,7 @@ ProbeSession::Random ProbeSession::RunRandom() {
   if (auto data = GenerateTensor(spec, 0)) launch.b = std::move(*data);
   const auto results = Execute({&launch, 1});
   if (results.empty()) return random;
-  // Of a batch the first product; a batch of dot products is m = n = 1.
+  // The first product of a batch; for a batch of dot products m = n = 1.
   random.m = question_.form == "matmul" ? rows_ : question_.form == "bmm" ? kBatchSide : 1;
   random.n = random.m;
   for (int64_t i = 0; i < random.m * question_.k; ++i) random.a.push_back(launch.a.At(i));

@@ -2,7 +2,7 @@
 //
 // A library's kernel depends on the shape, so probes are embedded in an ordinary product: row i of a and
 // column i of b hold dot product i, and the result is read on the diagonal. Row r of every launch is the same
-// output coordinate. Several launches are steps of one program, so that a compiler is asked once for many.
+// output coordinate. Several launches are steps of one program, so that a compiler runs once for many.
 #pragma once
 
 #include <map>
@@ -55,7 +55,7 @@ class ProbeSession {
   };
   Random RunRandom();
 
-  /// What ended it, if anything did: every later result is NaN.
+  /// The outcome that ended the session, if one did: every later result is NaN.
   const std::optional<Outcome>& failure() const { return failure_; }
   bool interrupted() const { return interrupted_; }
   /// Differences between repeated launches, in ulps; 0 where all were the same.
@@ -69,7 +69,7 @@ class ProbeSession {
   std::map<std::string, std::string> versions() const;
 
  private:
-  /// How the out dtype is asked for.
+  /// The way to request the out dtype.
   enum class Asking { kPlain, kOutDtype, kPreferred, kBuffer };
   struct Launch {
     TensorData a, b;

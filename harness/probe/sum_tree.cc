@@ -111,37 +111,64 @@ void PartsOfLanes(SumTree* tree, int64_t parts, int64_t width, Fold across, Fold
   FoldAll(tree, inside, std::move(lanes));
 }
 
-std::vector<Candidate> Candidates(int64_t size) {
-  std::vector<Candidate> all;
-  const auto add = [&](std::string name, const auto& build) {
-    SumTree tree(size);
+/// The orders of summation of `size` terms that have a name.
+class NamedOrders {
+ public:
+  explicit NamedOrders(int64_t size) : size_(size) {}
+
+  std::vector<Candidate> All() && {
+    AddChains();
+    AddBlocks();
+    AddLanes();
+    AddPartsOfLanes();
+    return std::move(all_);
+  }
+
+ private:
+  template <class Build>
+  void Add(std::string name, const Build& build) {
+    SumTree tree(size_);
     build(&tree);
-    all.push_back({.name = std::move(name), .tree = std::move(tree)});
-  };
-  add("sequential", [&](SumTree* tree) { Chain(tree, Leaves(0, size, 1)); });
-  add("reversed", [&](SumTree* tree) {
-    auto leaves = Leaves(0, size, 1);
+    all_.push_back({.name = std::move(name), .tree = std::move(tree)});
+  }
+
+  void AddChains();
+  void AddBlocks();
+  void AddLanes();
+  void AddPartsOfLanes();
+
+  int64_t size_;
+  std::vector<Candidate> all_;
+};
+
+void NamedOrders::AddChains() {
+  Add("sequential", [&](SumTree* tree) { Chain(tree, Leaves(0, size_, 1)); });
+  Add("reversed", [&](SumTree* tree) {
+    auto leaves = Leaves(0, size_, 1);
     std::reverse(leaves.begin(), leaves.end());
     Chain(tree, leaves);
   });
-  add("sequential in pairs, the odd one first",
-      [&](SumTree* tree) { Chain(tree, OddFirst(Leaves(0, size, 1))); });
-  for (int64_t length = 2; length <= size; length *= 2) {
-    add("fused blocks of " + std::to_string(length) + ", one after another",
+  Add("sequential in pairs, the odd one first",
+      [&](SumTree* tree) { Chain(tree, OddFirst(Leaves(0, size_, 1))); });
+  for (int64_t length = 2; length <= size_; length *= 2) {
+    Add("fused blocks of " + std::to_string(length) + ", one after another",
         [&](SumTree* tree) { Fused(tree, length); });
   }
-  for (int64_t base = 1; base < size; base *= 2) {
+  for (int64_t base = 1; base < size_; base *= 2) {
     const std::string rest = base == 1 ? "" : ", sequential below " + std::to_string(base + 1);
-    add("pairwise" + rest, [&](SumTree* tree) { Pairwise(tree, 0, size, base); });
+    Add("pairwise" + rest, [&](SumTree* tree) { Pairwise(tree, 0, size_, base); });
   }
-  for (int64_t length = 2; length < size; length *= 2) {
+}
+
+void NamedOrders::AddBlocks() {
+  for (int64_t length = 2; length < size_; length *= 2) {
     for (const int64_t run : {1, 2}) {
-      add("blocks of " + std::to_string(length) + ", each sequential" +
+      Add("blocks of " + std::to_string(length) + ", each sequential" +
               (run == 2 ? " in pairs, the odd one first" : "") + ", added one after another",
           [&](SumTree* tree) {
             std::vector<Positions> blocks;
-            for (int64_t begin = 0; begin < size; begin += length) {
-              const auto leaves = Leaves(begin, std::min(begin + length, size), 1);
+            for (int64_t begin = 0; begin < size_; begin += length) {
+              const auto leaves = Leaves(begin, std::min(begin + length, size_), 1);
               blocks.push_back(Chain(tree, run == 2 ? OddFirst(leaves) : leaves));
             }
             Chain(tree, blocks);
@@ -150,17 +177,20 @@ std::vector<Candidate> Candidates(int64_t size) {
     for (const auto& [fold_kind, how] : kFolds) {
       const auto fold = fold_kind;  // Clang up to 15 lets no lambda capture a structured binding
       if (fold == Fold::kSequential) continue;
-      add("contiguous parts of " + std::to_string(length) + ", folded " + how, [&](SumTree* tree) {
+      Add("contiguous parts of " + std::to_string(length) + ", folded " + how, [&](SumTree* tree) {
         std::vector<Positions> blocks;
-        for (int64_t begin = 0; begin < size; begin += length)
-          blocks.push_back(Chain(tree, Leaves(begin, std::min(begin + length, size), 1)));
+        for (int64_t begin = 0; begin < size_; begin += length)
+          blocks.push_back(Chain(tree, Leaves(begin, std::min(begin + length, size_), 1)));
         FoldAll(tree, fold, blocks);
       });
     }
   }
+}
+
+void NamedOrders::AddLanes() {
   for (const int64_t run : {1, 2}) {
     for (int64_t groups = 1; groups <= 16; groups *= 2) {
-      for (int64_t width = 1; groups * width * run <= size; width *= 2) {
+      for (int64_t width = 1; groups * width * run <= size_; width *= 2) {
         if (groups * width < 2) continue;
         for (const auto& [across_kind, across_how] : kFolds) {
           const auto across = across_kind;
@@ -176,22 +206,25 @@ std::vector<Candidate> Candidates(int64_t size) {
             else if (groups > 2)
               name += std::string(", folded ") + across_how;
             if (width > 2) name += std::string(groups > 1 ? ", then folded " : ", folded ") + inside_how;
-            add(std::move(name),
-                [&](SumTree* tree) { Lanes(tree, 0, size, groups, width, run, across, inside); });
+            Add(std::move(name),
+                [&](SumTree* tree) { Lanes(tree, 0, size_, groups, width, run, across, inside); });
           }
         }
       }
     }
   }
+}
+
+void NamedOrders::AddPartsOfLanes() {
   for (int64_t parts = 2; parts <= 8; parts *= 2) {
-    for (int64_t width = 2; parts * width < size && size % (parts * width) == 0; width *= 2) {
+    for (int64_t width = 2; parts * width < size_ && size_ % (parts * width) == 0; width *= 2) {
       for (const auto& [across_kind, across_how] : kFolds) {
         const auto across = across_kind;
         if (parts == 2 && across != Fold::kHalves) continue;
         for (const auto& [inside_kind, inside_how] : kFolds) {
           const auto inside = inside_kind;
           if (width == 2 && inside != Fold::kHalves) continue;
-          add(std::to_string(parts) + " contiguous parts of " + std::to_string(width) +
+          Add(std::to_string(parts) + " contiguous parts of " + std::to_string(width) +
                   " lanes, added lane by lane" + (parts > 2 ? std::string(" ") + across_how : "") +
                   (width > 2 ? std::string(", then folded ") + inside_how : ""),
               [&](SumTree* tree) { PartsOfLanes(tree, parts, width, across, inside); });
@@ -199,7 +232,6 @@ std::vector<Candidate> Candidates(int64_t size) {
       }
     }
   }
-  return all;
 }
 
 }  // namespace
@@ -263,19 +295,21 @@ int64_t SumTree::WidestNode() const {
 
 std::string SumTree::Name() const {
   if (size_ < 3) return "";
-  for (const Candidate& candidate : Candidates(size_)) {
+  for (const Candidate& candidate : NamedOrders(size_).All()) {
     if (candidate.tree == *this) return candidate.name;
   }
   return "";
 }
 
-std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
-  SumTree tree(size);
-  if (size < 1) return std::nullopt;
-  Positions all(static_cast<size_t>(size));
-  std::iota(all.begin(), all.end(), 0);
+namespace {
+
+using Meets = std::map<std::pair<int64_t, int64_t>, int64_t>;
+
+/// Pairs of `all` that determine the rest, in as few rounds as possible; nothing when the answers belong to no tree.
+std::optional<Meets> FindMeets(const Positions& all, const AskMeets& ask) {
+  const auto size = static_cast<int64_t>(all.size());
   std::vector<Positions> open{all};
-  std::map<std::pair<int64_t, int64_t>, int64_t> meets;
+  Meets meets;
   while (!open.empty()) {
     std::vector<std::pair<int64_t, int64_t>> pairs;
     for (const Positions& set : open) {
@@ -292,18 +326,43 @@ std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
         groups[answers[next]].push_back(set[j]);
       }
       for (auto& [count, group] : groups) {
-        // A node holds at least what meets there: masks that absorb nothing end here, before every pair is
-        // asked.
+        // A node holds at least the products that meet there: masks that absorb nothing end here, before
+        // every pair is queried.
         if (count < static_cast<int64_t>(group.size()) + 1 || count > size) return std::nullopt;
         if (group.size() > 1) deeper.push_back(std::move(group));
       }
     }
     open = std::move(deeper);
   }
-  // What was not asked follows: j and k that meet i at different heights meet each other at the greater one.
+  return meets;
+}
+
+/// Whether each node that should hold n products holds n.
+bool HoldsWhatItSays(const SumTree& tree) {
+  for (int64_t i = 0; i < tree.size(); ++i) {
+    for (int64_t j = 0; j < tree.size(); ++j) {
+      if (i == j) continue;
+      int64_t under = 0;
+      for (int64_t k = 0; k < tree.size(); ++k) under += tree.Meet(i, k) <= tree.Meet(i, j) ? 1 : 0;
+      if (under != tree.Meet(i, j)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
+  if (size < 1) return std::nullopt;
+  SumTree tree(size);
+  Positions all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  const auto meets = FindMeets(all, ask);
+  if (!meets) return std::nullopt;
+  // The remaining pairs follow: j and k that meet i at different heights meet each other at the greater one.
   const std::function<bool(const Positions&)> fill = [&](const Positions& set) {
     std::map<int64_t, Positions> groups;
-    for (size_t j = 1; j < set.size(); ++j) groups[meets.at({set.front(), set[j]})].push_back(set[j]);
+    for (size_t j = 1; j < set.size(); ++j) groups[meets->at({set.front(), set[j]})].push_back(set[j]);
     Positions inside{set.front()};
     for (const auto& [count, group] : groups) {
       if (count < 2 || count > size) return false;
@@ -319,16 +378,7 @@ std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
     }
     return true;
   };
-  if (!fill(all)) return std::nullopt;
-  // A node that is said to hold n products holds n.
-  for (int64_t i = 0; i < size; ++i) {
-    for (int64_t j = 0; j < size; ++j) {
-      if (i == j) continue;
-      int64_t under = 0;
-      for (int64_t k = 0; k < size; ++k) under += tree.Meet(i, k) <= tree.Meet(i, j) ? 1 : 0;
-      if (under != tree.Meet(i, j)) return std::nullopt;
-    }
-  }
+  if (!fill(all) || !HoldsWhatItSays(tree)) return std::nullopt;
   return tree;
 }
 

@@ -54,9 +54,8 @@ class SumTree {
 /// For pairs (i, j) of masks: the products that lie under their node. Asked in as few rounds as possible.
 using AskMeets = std::function<std::vector<int64_t>(std::span<const std::pair<int64_t, int64_t>>)>;
 
-/// Finds the tree over `size` products, asking about n - 1 pairs (sequential) up to n log n or so. Nothing
-/// when the answers are no tree: the order changed from one launch to the next, or masks did not absorb the
-/// units.
+/// Finds the tree over `size` products, querying n - 1 pairs (sequential) up to n log n or so. Nothing when
+/// the answers are no tree: the order changed from one launch to the next, or masks did not absorb the units.
 std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask);
 
 }  // namespace ulpscope

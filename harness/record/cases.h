@@ -1,30 +1,51 @@
-// The cases of a run, in its folder beside the journal: a record can be judged, explained and repeated where nobody
-// has the file that a case came from, or where that file says something else by now.
+// The cases of a run, in its folder beside the journal: a record can be judged, explained and repeated even
+// if the file that a case came from is missing, or has changed since.
 //
 //   {"crc":"1a2b3c4d","record":{"type":"run", ...}}    which run these lines belong to
 //   {"crc":"...","record":{"type":"case", ...}}        one case: its id, its digest, its YAML, how to select it
+//
+// A case that has changed since stands there as it was and as it is: the journal's header shows, by their
+// digest, which of them its results are about. So it does not matter which of the two files a run that was
+// killed had written.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "harness/base/result.h"
 
 namespace ulpscope {
 
 struct RecordedCase {
-  std::string digest;    ///< CaseDigest, as in the journal's header
   std::string yaml;      ///< a case file with just this case
   std::string selector;  ///< what to write after `ulpscope run` where its file is
+  /// The folder in the run folder that holds its files of tensors; empty: it has none, or they lie in the run folder itself.
+  std::string inputs = {};
+  SourcePos at = {};  ///< where it is written; the file as that run's command line had it
+  std::map<std::string, int64_t> lines = {};  ///< value -> the line of the step that gives it
 };
 
-/// By id; empty where the folder has none, or those of another run.
-Result<std::map<std::string, RecordedCase>> ReadRecordedCases(const std::filesystem::path& dir,
-                                                              const std::string& run_id);
+/// By id and digest (CaseDigest, as in the journal's header).
+using RecordedCases = std::map<std::pair<std::string, std::string>, RecordedCase>;
 
-/// Adds to those that the folder holds of this run already, and replaces what has changed.
+/// Empty where the folder has none, or those of another run.
+Result<RecordedCases> ReadRecordedCases(const std::filesystem::path& dir, const std::string& run_id);
+
+/// Adds to those that the folder holds of this run already; for who holds the run's lock.
 Result<void> WriteRecordedCases(const std::filesystem::path& dir, const std::string& run_id,
-                                const std::map<std::string, RecordedCase>& cases);
+                                const RecordedCases& cases);
+
+/// Limit for one file of tensors: the one that a fill has (harness/casefile/fill_data.cc).
+inline constexpr int64_t kMostInputBytes = int64_t{1} << 30;
+
+/// Files that lie beside a case's file, by name, as they are kept in a run folder: in a folder of their own that is called by what
+/// they hold, so that two cases never disagree about a name. Returns that folder's name in the run folder (RecordedCase::inputs).
+Result<std::string> KeepInputs(const std::filesystem::path& dir,
+                               const std::map<std::string, std::string>& files);
+/// The same files into another run folder.
+Result<void> CopyInputs(const std::filesystem::path& from, const std::filesystem::path& to,
+                        const std::string& inputs);
 
 }  // namespace ulpscope

@@ -1,11 +1,11 @@
-// What the oracle and the classifier said of a run's observations, in the run folder beside its journal.
+// Results of the oracle and the classifier on a run's observations, in the run folder beside its journal.
 //
 //   {"crc":"1a2b3c4d","record":{"type":"run", ...}}         which run these lines belong to
 //   {"crc":"...","record":{"type":"classified", ...}}       one result: its case, digest, backend and values
 //   {"crc":"...","record":{"type":"oracle", ...}}           the engine, and what it did
 //
 // `ulpscope run` writes a line as soon as a result is classified, and every later command reads it; only
-// `ulpscope judge` classifies anew, and replaces the file. Facts and judgements stay apart: the journal says
+// `ulpscope judge` classifies anew, and replaces the file. Facts and judgements stay apart: the journal holds
 // what happened, and is whole without this file. Lines are as in the journal, and a torn last one is
 // forgiven. A later line for the same (case, backend) replaces an earlier one.
 #pragma once
@@ -19,14 +19,19 @@
 #include "harness/base/result.h"
 #include "harness/model/classification.h"
 #include "harness/model/reference.h"
+#include "harness/record/file_bytes.h"
 #include "harness/record/journal.h"
+#include "harness/record/run_file.h"
 
 namespace ulpscope {
 
-/// What the oracle and the classifier say about one observation, or what of ours broke on the way.
+/// Results of the oracle and the classifier on one observation, or the fault of ours that prevented them.
 struct Classified {
   std::map<std::string, Classification> values = {};
-  std::string fault;
+  /// Further elements that were looked at besides the sample, by value: those in which backends differ. A
+  /// caller that knows of other such elements classifies anew.
+  std::map<std::string, std::vector<int64_t>> looked_at = {};
+  std::string fault = {};
 };
 
 class RecordedClassifications;
@@ -38,23 +43,24 @@ struct ClassifiedRun {
   OracleCounts counts;
 };
 
-/// What the folder of `run` holds about its cases as they were run; without such a file, nothing.
+/// The classifications in the folder of `run` of its cases as they were run; without such a file, nothing.
 Result<ClassifiedRun> ReadClassified(const RecordedRun& run);
-/// The same, each result read when it is asked for.
+/// The same, each result read at its first use.
 Result<ClassifiedRun> OpenClassified(const RecordedRun& run);
-/// Of one case and its companions alone: the rest of a long file is not even parsed.
+/// Those of one case and its companions alone: the rest of a long file is not even parsed.
 Result<ClassifiedRun> ReadClassifiedOf(const RecordedRun& run, const std::string& case_id);
 
-/// Where the classifications of a run stand in its file. A run of ten thousands of cases excludes a million models, so that what
-/// lies in memory is their places alone.
+/// Places of a run's classifications in its file. A run of ten thousands of cases excludes a million models,
+/// so memory holds the places alone.
 class RecordedClassifications {
  public:
-  explicit RecordedClassifications(std::filesystem::path file) : file_(std::move(file)) {}
+  /// `file` stays open: what replaces it in the folder changes nothing here.
+  explicit RecordedClassifications(FileHandle file) : file_(std::move(file)) {}
   /// Reads the file through once, held against its checksums. Engine and counts go into `classified`.
   Result<void> Index(const RecordedRun& run, ClassifiedRun* classified);
 
   bool Has(const std::string& case_id, const std::string& backend) const;
-  /// Of a result that it has; safe to call from several threads.
+  /// The classification of a result that it has; safe to call from several threads.
   Result<Classified> Read(const std::string& case_id, const std::string& backend) const;
 
  private:
@@ -63,14 +69,14 @@ class RecordedClassifications {
     size_t size = 0;
     int line = 0;
   };
-  std::filesystem::path file_;
+  FileHandle file_;
   std::map<std::pair<std::string, std::string>, Place> places_;
 };
 
-/// Replaces the file in one step. Faults are left out: they are ours, and may be mended.
+/// Replaces the file in one step, for who holds the run's lock. Faults are left out: they are ours, and may be mended.
 Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classified);
 
-/// Appends to the file; lines of another run than `run_id` make place.
+/// Appends to the file, for who holds the run's lock; lines of another run than `run_id` make place.
 class ClassifiedWriter {
  public:
   static Result<ClassifiedWriter> Open(const std::filesystem::path& dir, const std::string& run_id);
@@ -79,9 +85,8 @@ class ClassifiedWriter {
   Result<void> Oracle(const std::string& engine, const OracleCounts& counts) const;
 
  private:
-  explicit ClassifiedWriter(std::filesystem::path file) : file_(std::move(file)) {}
-  Result<void> Append(const std::string& line) const;
-  std::filesystem::path file_;
+  explicit ClassifiedWriter(FileHandle file) : file_(std::move(file)) {}
+  FileHandle file_;
 };
 
 }  // namespace ulpscope

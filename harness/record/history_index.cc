@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS cells (folder TEXT, case_id TEXT, backend TEXT, value
 CREATE INDEX IF NOT EXISTS cells_by_case ON cells (case_id);
 CREATE INDEX IF NOT EXISTS cells_by_folder ON cells (folder);
 )";
-/// Of each cell and night the last run alone.
+/// The last run of each cell and night.
 constexpr const char* kLastOfNight = R"(
 SELECT c.case_id, c.backend, c.value, r.night, c.status, c.class, COALESCE(v.text, '') AS versions, c.folder,
        ROW_NUMBER() OVER (PARTITION BY c.case_id, c.backend, c.value, r.night ORDER BY r.started DESC, r.id DESC) AS late
@@ -77,7 +77,7 @@ class HistoryIndex::Database {
 Result<HistoryIndex> HistoryIndex::Open(const std::string& file) {
   for (const bool anew : {false, true}) {
     std::error_code ignored;
-    // Nothing is lost with it: the folders say it all again.
+    // Nothing is lost with it: the folders hold it all.
     if (anew && file != ":memory:") std::filesystem::remove(file, ignored);
     sqlite3* handle = nullptr;
     const int opened = sqlite3_open_v2(

@@ -1,7 +1,8 @@
-// The history of results: an index over run folders, in SQLite. It holds nothing that the folders do not say, and is made anew from them
-// at any time; a folder that has not changed since (its stamp) is not read twice.
+// The history of results: an index over run folders, in SQLite. It holds nothing that is not in the folders,
+// and is made anew from them at any time; a folder that has not changed since (its stamp) is not read twice.
 //
-// A night is the UTC day on which a run started. Of two runs of one night that both have a cell, the later one tells.
+// A night is the UTC day on which a run started. If two runs of one night both have a cell, the later one
+// counts.
 #pragma once
 
 #include <map>

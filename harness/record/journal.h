@@ -7,13 +7,14 @@
 //   {"crc":"...","record":{"type":"result", ...}}    the Observation; tensors and trace in files beside it
 //   {"crc":"...","record":{"type":"end", ...}}       complete, interrupted, or stopped at failures
 //
-// A record is whole or it is the torn last line of a run that was killed: the reader says so and goes on
+// A record is whole or it is the torn last line of a run that was killed: the reader reports that and goes on
 // without it. Any other damage is refused. A later result for the same (case, backend) replaces an earlier
 // one.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "harness/base/result.h"
 #include "harness/model/case.h"
 #include "harness/model/observation.h"
+#include "harness/record/run_file.h"
 
 namespace ulpscope {
 
@@ -50,8 +52,9 @@ struct RunHeader {
   std::map<std::string, std::vector<std::string>> swept;
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
   std::map<std::string, std::optional<std::string>> environment = {};
-  /// Of one shard, and of a sweep: every case of the whole run, in its order. Shards of one plan can be merged, and what none of
-  /// them ran is known to be missing. Empty: `cases` are the whole run, each on every backend.
+  /// Every case of the whole run, in its order; set for a shard, and for a sweep. Shards of one plan can be
+  /// merged, and cells that none of them ran are known to be missing. Empty: `cases` are the whole run, each
+  /// on every backend.
   std::vector<PlannedCase> plan = {};
 };
 
@@ -78,12 +81,15 @@ struct RecordedRun {
       {};                               ///< begun without a result: (case, backend)
   bool complete = false;                ///< ended, every case on every backend
   int64_t stopped_after = 0;            ///< failures at which it stopped, as it was asked to; 0: it did not
+  int64_t next_number = 0;              ///< above those of all files that the journal names
+  size_t records = 0;                   ///< of its journal
+  size_t whole_bytes = 0;               ///< of its journal, up to the last whole record
   std::vector<std::string> notes = {};  ///< e.g. "the last record is torn"
 
   const RecordedResult* Find(std::string_view case_id, std::string_view backend) const;
 };
 
-/// Where the results of a run stand, for who asks for many of them. `run` must outlive this, and keep its results.
+/// An index of a run's results, for repeated look-ups. `run` must outlive this, and keep its results.
 class ResultIndex {
  public:
   explicit ResultIndex(const RecordedRun& run);
@@ -97,15 +103,23 @@ class ResultIndex {
 bool IsSwept(const std::map<std::string, std::vector<std::string>>& swept, const Case& test_case,
              const std::string& backend);
 
-/// True if `dir` holds a journal with at least its run record.
+/// True if `dir` holds a journal with at least one whole record.
 bool HoldsRun(const std::filesystem::path& dir);
 
 enum class TensorLoading { kNow, kLater };
+
+/// `path`, or the folder of the journal that it is.
+std::filesystem::path RunFolderOf(const std::filesystem::path& path);
 
 /// Reads a run folder (or the path of its journal). With kLater, `observation.values` stay empty until
 /// LoadTensors.
 Result<RecordedRun> ReadRun(const std::filesystem::path& dir, TensorLoading loading = TensorLoading::kNow);
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result);
+/// The shape that a value has in its program; nothing where that is not known.
+using DueShape = std::function<std::optional<Shape>(const std::string& value)>;
+/// Before LoadTensors, of a run folder from elsewhere: a file of gigabytes that was hardly written costs its sender nothing. One whose
+/// shapes are not those of the program is an error.
+Result<void> CheckHoles(const RecordedRun& run, const RecordedResult& result, const DueShape& due);
 /// Reads the nodes of a result that has a trace; ReadRun never does.
 Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result);
 
@@ -113,12 +127,17 @@ Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result);
 /// of its own syncs them to the disk right after.
 class JournalWriter {
  public:
-  /// Creates the journal of `dir` (which must exist and hold no run).
+  /// Creates the journal of a folder that holds no run.
+  static Result<std::unique_ptr<JournalWriter>> Create(std::shared_ptr<RunLock> lock,
+                                                       const RunHeader& header);
+  /// The same of the folder `dir`, which must exist.
   static Result<std::unique_ptr<JournalWriter>> Create(const std::filesystem::path& dir,
                                                        const RunHeader& header);
-  /// Continues the journal that `run` was read from; a torn last line is cut off first. `header` says what is
-  /// run now: cases and backends that are new are added to what the run covered before.
-  static Result<std::unique_ptr<JournalWriter>> Continue(const RecordedRun& run, const RunHeader& header);
+  /// Continues the journal that `run` was read from under this lock: what was read before it may be old by
+  /// now. A torn last line is cut off first. `header` describes what is run now: new cases and backends are
+  /// added to what the run covered before.
+  static Result<std::unique_ptr<JournalWriter>> Continue(std::shared_ptr<RunLock> lock,
+                                                         const RecordedRun& run, const RunHeader& header);
   ~JournalWriter();
 
   Result<void> Backend(const std::string& backend, const std::map<std::string, std::string>& versions,

@@ -86,7 +86,7 @@ Result<JournalText> ParseJournal(std::string_view text) {
   return journal;
 }
 
-Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t limit,
+Result<JournalText> ForEachRecordOf(const FileHandle& file, int64_t limit,
                                     const std::function<bool(std::string_view)>& wanted,
                                     const std::function<Result<void>(json record, int line)>& take) {
   JournalText journal;

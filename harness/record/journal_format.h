@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "harness/base/result.h"
+#include "harness/record/file_bytes.h"
 #include "harness/record/journal.h"
 
 namespace ulpscope {
@@ -28,10 +28,10 @@ struct JournalText {
 /// a prefix. Anything else that is not a record is an error with its line number.
 Result<JournalText> ParseJournal(std::string_view text);
 
-/// The same of a file of at most `limit` bytes, a record at a time: `take` gets each with its line, and the first error ends it.
+/// The same of an open file of at most `limit` bytes, a record at a time: `take` gets each with its line, and the first error ends it.
 /// Lines that `wanted` refuses are passed over unread. A few lines lie in memory, and the JournalText that comes back holds no
 /// records.
-Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t limit,
+Result<JournalText> ForEachRecordOf(const FileHandle& file, int64_t limit,
                                     const std::function<bool(std::string_view)>& wanted,
                                     const std::function<Result<void>(nlohmann::json record, int line)>& take);
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -9,11 +10,11 @@
 #include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/record/crc.h"
-#include "harness/record/file_bytes.h"
 #include "harness/record/journal.h"
 #include "harness/record/journal_format.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
+#include "harness/record/run_file.h"
 
 namespace ulpscope {
 namespace {
@@ -22,6 +23,8 @@ using nlohmann::json;
 using Pair = std::pair<std::string, std::string>;
 
 constexpr int64_t kMaxJournal = int64_t{4} << 30;
+/// A trace came in one message of at most 16 MiB, and is written as it came; twice that for another way to write numbers.
+constexpr int64_t kMaxTrace = int64_t{32} << 20;
 
 /// A number of 6 to 18 digits between the two. A journal is data from outside: the file it names must be one of its own.
 bool IsNumbered(std::string_view name, std::string_view before, std::string_view after) {
@@ -29,6 +32,12 @@ bool IsNumbered(std::string_view name, std::string_view before, std::string_view
     return false;
   const std::string_view number = name.substr(before.size(), name.size() - before.size() - after.size());
   return number.size() >= 6 && number.size() <= 18 && std::ranges::all_of(number, IsDigit);
+}
+
+/// The number of a journal's file; -1 without a file.
+int64_t FileNumberOf(const std::string& file) {
+  const std::string stem = std::filesystem::path(file).stem().string();
+  return stem.empty() ? -1 : std::strtoll(stem.c_str(), nullptr, 10);
 }
 
 Result<RecordedResult> ResultFromJson(const json& record) {
@@ -62,9 +71,9 @@ Result<RecordedResult> ResultFromJson(const json& record) {
   return result;
 }
 
-Result<std::string> ReadUndamaged(const std::filesystem::path& file, const std::string& crc) {
-  auto bytes = ULPSCOPE_TRY(ReadFileBytes(file, kMaxJournal));
-  if (Crc32Text(bytes) != crc) return Fail(file.string() + " is damaged: its checksum is wrong");
+Result<std::string> ReadUndamaged(const RunFile& file, const std::string& crc, int64_t limit = kMaxJournal) {
+  auto bytes = ULPSCOPE_TRY(ReadRunFile(file, limit));
+  if (Crc32Text(bytes) != crc) return Fail(file.path().string() + " is damaged: its checksum is wrong");
   return bytes;
 }
 
@@ -84,7 +93,7 @@ void MergeHeader(RunHeader& header, const RunHeader& more) {
   for (const auto& [backend, knobs] : more.swept) header.swept[backend] = knobs;
 }
 
-/// What the records after the header say, in journal order.
+/// Content of the records after the header, in journal order.
 class RecordsSoFar {
  public:
   explicit RecordsSoFar(RecordedRun& run) : run_(run) {}
@@ -104,6 +113,9 @@ class RecordsSoFar {
       run_.complete = false;
     } else if (type == "result") {
       auto result = ULPSCOPE_TRY(ResultFromJson(record));
+      ULPSCOPE_TRY(Covers(pair));
+      for (const auto& file : {result.tensors_file, result.trace_file})
+        run_.next_number = std::max(run_.next_number, FileNumberOf(file) + 1);
       open_.erase(pair);
       latest_[pair] = std::move(result);
     } else if (type == "end") {
@@ -112,6 +124,7 @@ class RecordsSoFar {
     } else if (type == "run") {
       const auto more = ULPSCOPE_TRY(RunHeaderFromJson(record));
       MergeHeader(run_.header, more);
+      ++headers_;
       run_.complete = false;
       run_.stopped_after = 0;
     } else {
@@ -121,11 +134,24 @@ class RecordsSoFar {
     return {};
   }
 
+  /// A result of a cell that the run's header does not name would be left out of every report.
+  Result<void> Covers(const Pair& pair) {
+    if (known_headers_ != headers_) {
+      cases_ = {run_.header.cases.begin(), run_.header.cases.end()};
+      backends_ = {run_.header.backends.begin(), run_.header.backends.end()};
+      known_headers_ = headers_;
+    }
+    if (cases_.contains(pair.first) && backends_.contains(pair.second)) return {};
+    return Fail("a result of " + pair.first + " on " + pair.second +
+                ", which the run records before it do not name");
+  }
+
   void Finish() {
     std::map<std::string, size_t> order;
     for (const auto& id : run_.header.cases) order.emplace(id, order.size());
     for (auto& [pair, result] : latest_) {
-      // The case has changed since, and nobody has run it again yet: its old bits say nothing about its new inputs.
+      // The case has changed since, and has not run again yet: its old bits are no evidence on its new
+      // inputs.
       const std::string digest = LookupOr(run_.header.digests, pair.first);
       if (!digest.empty() && digest != result.digest) {
         open_.insert(pair);
@@ -145,6 +171,8 @@ class RecordsSoFar {
   RecordedRun& run_;
   std::set<Pair> open_;
   std::map<Pair, RecordedResult> latest_;
+  int headers_ = 1, known_headers_ = 0;  ///< run records so far, and those that the sets below hold
+  std::set<std::string> cases_, backends_;
 };
 
 }  // namespace
@@ -171,19 +199,30 @@ bool IsSwept(const std::map<std::string, std::vector<std::string>>& swept, const
 }
 
 bool HoldsRun(const std::filesystem::path& dir) {
-  const auto text = ReadFileBytes(dir / "journal.jsonl", kMaxJournal);
-  return text && text->find('\n') != std::string::npos;
+  bool whole = false;
+  const auto journal = OpenRunFile({.folder = dir, .name = "journal.jsonl"});
+  if (!journal) return false;
+  (void)ForEachLine(*journal, kMaxJournal, [&](const FileLine& line) -> Result<void> {
+    whole = line.whole;
+    return Fail("one line is enough");
+  });
+  return whole;
+}
+
+std::filesystem::path RunFolderOf(const std::filesystem::path& path) {
+  return path.filename() == "journal.jsonl" ? path.parent_path() : path;
 }
 
 Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loading) {
   RecordedRun run;
-  run.dir = path.filename() == "journal.jsonl" ? path.parent_path() : path;
+  run.dir = RunFolderOf(path);
   const auto file = run.dir / "journal.jsonl";
   RecordsSoFar collector(run);
-  size_t records = 0;
+  const auto opened = OpenRunFile({.folder = run.dir, .name = "journal.jsonl"});
+  if (!opened) return Fail(run.dir.string() + " is no run folder: " + opened.error().Text());
   const auto journal =
-      ForEachRecordOf(file, kMaxJournal, {}, [&](const json& record, int line) -> Result<void> {
-        const size_t i = records++;
+      ForEachRecordOf(*opened, kMaxJournal, {}, [&](const json& record, int line) -> Result<void> {
+        const size_t i = run.records++;
         if (i == 0) {
           run.header = ULPSCOPE_TRY(RunHeaderFromJson(record));
           return {};
@@ -200,12 +239,13 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
       });
   if (!journal) {
     Error error = journal.error();
-    if (records == 0 && error.pos.line == 0)
+    if (run.records == 0 && error.pos.line == 0)
       return Fail(run.dir.string() + " is no run folder: " + error.message);
     if (error.pos.line > 0) error.pos.file = file.string();
     return Fail(error);
   }
-  if (records == 0) return Fail(run.dir.string() + " holds an empty journal");
+  if (run.records == 0) return Fail(run.dir.string() + " holds an empty journal");
+  run.whole_bytes = journal->whole_bytes;
   if (journal->torn)
     run.notes.push_back("the last record of the journal is torn (the run was killed) and was left out");
   collector.Finish();
@@ -219,17 +259,41 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
 
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result) {
   if (result.tensors_file.empty() || !result.observation.values.empty()) return {};
-  const auto file = run.dir / result.tensors_file;
+  const RunFile file{.folder = run.dir, .name = result.tensors_file};
+  // A length that its own header does not account for is reported before the rest is read.
+  const auto open = ULPSCOPE_TRY(OpenRunFile(file));
+  const auto extent = ULPSCOPE_TRY(open.Extent());
+  ULPSCOPE_TRY(sdk::ReadSafetensorsHeader(open.fd(), extent.size, file.path().string()));
   const auto bytes = ULPSCOPE_TRY(ReadUndamaged(file, result.tensors_crc));
   result.observation.values =
-      ULPSCOPE_TRY(sdk::ParseSafetensors(std::as_bytes(std::span(bytes)), file.string()));
+      ULPSCOPE_TRY(sdk::ParseSafetensors(std::as_bytes(std::span(bytes)), file.path().string()));
+  return {};
+}
+
+Result<void> CheckHoles(const RecordedRun& run, const RecordedResult& result, const DueShape& due) {
+  // Files up to this size are read without the check.
+  constexpr int64_t kSmall = int64_t{64} << 20;
+  if (result.tensors_file.empty()) return {};
+  const auto file = ULPSCOPE_TRY(OpenRunFile({.folder = run.dir, .name = result.tensors_file}));
+  const auto extent = ULPSCOPE_TRY(file.Extent());
+  if (extent.size <= kSmall || extent.stored >= extent.size / 2) return {};
+  const auto tensors = ULPSCOPE_TRY(sdk::ReadSafetensorsHeader(file.fd(), extent.size, file.shown()));
+  for (const auto& [name, tensor] : tensors) {
+    const auto shape = due(name);
+    if (shape && *shape != tensor.shape)
+      return Fail(Problem(file.shown() + " is damaged: " + std::to_string(extent.stored) + " of its " +
+                              std::to_string(extent.size) + " bytes were ever written, and " + name +
+                              " has another shape than in the program",
+                          Describe(tensor.dtype, tensor.shape), Describe(tensor.dtype, *shape)));
+  }
   return {};
 }
 
 Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result) {
   if (result.trace_file.empty() || !result.observation.trace.empty()) return {};
   const auto file = run.dir / result.trace_file;
-  const auto bytes = ULPSCOPE_TRY(ReadUndamaged(file, result.trace_crc));
+  const auto bytes = ULPSCOPE_TRY(
+      ReadUndamaged({.folder = run.dir, .name = result.trace_file}, result.trace_crc, kMaxTrace));
   const auto object = sdk::ParseMessage(bytes, {.max_bytes = bytes.size() + 1, .max_depth = 16});
   if (!object) return Fail(file.string() + ": " + object.error().message);
   std::string error;

@@ -1,19 +1,20 @@
 // Appending to a journal.
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/base/machine_limits.h"
+#include "harness/base/secrets.h"
 #include "harness/record/crc.h"
-#include "harness/record/file_bytes.h"
 #include "harness/record/journal.h"
 #include "harness/record/journal_format.h"
 #include "harness/record/observation_json.h"
+#include "harness/record/run_file.h"
 
 namespace ulpscope {
 
@@ -22,10 +23,12 @@ using nlohmann::json;
 class JournalWriter::Impl {
  public:
   /// `lines`: how many records the journal has already.
-  Impl(std::filesystem::path dir, int fd, int64_t next_number, size_t lines)
-      : dir_(std::move(dir)), fd_(fd), next_number_(next_number), lines_(lines), syncer_([this] {
-          SyncLoop();
-        }) {}
+  Impl(std::shared_ptr<RunLock> lock, int64_t next_number, size_t lines)
+      : lock_(std::move(lock)),
+        fd_(lock_->journal().fd()),
+        next_number_(next_number),
+        lines_(lines),
+        syncer_(TryThread([this] { SyncLoop(); })) {}
 
   ~Impl() {
     {
@@ -33,15 +36,14 @@ class JournalWriter::Impl {
       stopping_ = true;
     }
     wake_.notify_one();
-    syncer_.join();
+    if (syncer_) syncer_->join();
     ::fdatasync(fd_);
-    ::close(fd_);
   }
 
   Result<void> Append(json record) {
     const std::lock_guard lock(mutex_);
     if (!broken_.empty()) return Fail(broken_);
-    // A line that is gone or there twice has a right checksum all the same: each says which it is.
+    // A line that is missing or there twice has a right checksum all the same: so each line has its number.
     record["n"] = lines_++;
     const std::string line = JournalLine(record);
     // One write per record: a reader, and a run that was killed, sees it whole or not at all.
@@ -49,7 +51,7 @@ class JournalWriter::Impl {
     do written = ::write(fd_, line.data(), line.size());
     while (written < 0 && errno == EINTR);
     if (written != static_cast<ssize_t>(line.size())) {
-      // What was written is a torn last line, which a reader tolerates; so nothing may follow it.
+      // The written part is a torn last line, which a reader tolerates; so nothing may follow it.
       broken_ =
           "cannot write the journal: " + std::string(written < 0 ? std::strerror(errno) : "the disk is full");
       return Fail(broken_);
@@ -67,7 +69,10 @@ class JournalWriter::Impl {
     return number;
   }
 
-  const std::filesystem::path& dir() const { return dir_; }
+  /// A file that the next record names; what a run that was killed has left under its name goes.
+  Result<void> WriteBeside(const std::string& name, std::string_view bytes) const {
+    return CreateRunFile({.folder = lock_->folder(), .name = name}, bytes);
+  }
 
  private:
   void SyncLoop() {
@@ -82,7 +87,7 @@ class JournalWriter::Impl {
     }
   }
 
-  std::filesystem::path dir_;
+  std::shared_ptr<RunLock> lock_;
   int fd_;
   int64_t next_number_;
   size_t lines_;
@@ -91,30 +96,54 @@ class JournalWriter::Impl {
   std::string broken_;
   bool dirty_ = false;
   bool stopping_ = false;
-  std::thread syncer_;  // last: it uses all of the above
+  std::optional<std::thread> syncer_;  // last: it uses all of the above; none: the machine has no thread left
 };
 
 namespace {
 
-Result<int> OpenLocked(const std::filesystem::path& file, int flags) {
-  const int fd = ::open(file.c_str(), flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-  if (fd < 0) return Fail("cannot write " + file.string() + ": " + std::strerror(errno));
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd);
-    return Fail(file.parent_path().string() + " is being written by another run");
-  }
-  return fd;
+/// Removes secrets from the adapter's texts: a run folder is passed on. Names of values and knobs stay: they
+/// are the case's own.
+void CleanTexts(json* texts) {
+  if (texts->is_string()) *texts = WithoutSecrets(texts->get_ref<const std::string&>());
+  if (!texts->is_structured()) return;
+  for (json& each : *texts) CleanTexts(&each);
 }
 
-int64_t NumberAfter(const RecordedRun& run) {
-  int64_t next = 0;
-  for (const auto& result : run.results) {
-    for (const auto& file : {result.tensors_file, result.trace_file}) {
-      const auto stem = std::filesystem::path(file).stem().string();
-      if (!stem.empty()) next = std::max<int64_t>(next, std::strtoll(stem.c_str(), nullptr, 10) + 1);
-    }
+json CleanObservation(const Observation& observation) {
+  json said = ToJson(observation);
+  CleanTexts(&said["outcome"]["class"]);
+  CleanTexts(&said["outcome"]["text"]);
+  for (const char* key : {"observations", "knobs_effective", "notes", "untraced", "tainted", "worker_log"})
+    CleanTexts(&said[key]);
+  for (json& cast : said["casts"]) CleanTexts(&cast["under"]);
+  return said;
+}
+
+json CleanTrace(const std::vector<TraceNode>& trace) {
+  json nodes = TraceToJson(trace);
+  for (json& node : nodes) CleanTexts(&node["op"]);
+  return nodes;
+}
+
+/// Paths and commands of this machine.
+RunHeader CleanHeader(RunHeader header) {
+  for (auto& [backend, why] : header.not_installed) why = WithoutSecrets(why);
+  for (auto& [name, value] : header.environment) {
+    if (value) value = WithoutSecrets(*value);
   }
-  return next;
+  return header;
+}
+
+Result<void> CutOff(const RunLock& lock, size_t bytes) {
+  if (::ftruncate(lock.journal().fd(), static_cast<off_t>(bytes)) == 0) return {};
+  return Fail("cannot cut the torn last record off " + lock.journal().shown() + ": " + std::strerror(errno));
+}
+
+Result<void> MakeRecordFolders(const std::filesystem::path& dir) {
+  for (const char* name : {"tensors/any", "traces/any"}) {
+    ULPSCOPE_TRY(MakeFoldersOf({.folder = dir, .name = name}));
+  }
+  return {};
 }
 
 }  // namespace
@@ -122,51 +151,42 @@ int64_t NumberAfter(const RecordedRun& run) {
 JournalWriter::JournalWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 JournalWriter::~JournalWriter() = default;
 
-Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(const std::filesystem::path& dir,
+Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(std::shared_ptr<RunLock> lock,
                                                              const RunHeader& header) {
-  for (const char* folder : {"tensors", "traces"}) {
-    ULPSCOPE_TRY(MakeFolders(dir / folder));
-  }
-  const auto fd = ULPSCOPE_TRY(OpenLocked(dir / "journal.jsonl", O_CREAT));
-  if (HoldsRun(dir)) {
-    ::close(fd);
-    return Fail(Problem(dir.string() + " holds a run already", {}, {},
+  if (HoldsRun(lock->folder())) {
+    return Fail(Problem(lock->folder().string() + " holds a run already", {}, {},
                         "--resume continues it; or name another folder"));
   }
-  if (::ftruncate(fd, 0) != 0) return Fail("cannot empty " + (dir / "journal.jsonl").string());
-  std::unique_ptr<JournalWriter> writer(new JournalWriter(std::make_unique<Impl>(dir, fd, 0, 0)));
-  ULPSCOPE_TRY(writer->impl_->Append(ToJson(header)));
+  ULPSCOPE_TRY(MakeRecordFolders(lock->folder()));
+  ULPSCOPE_TRY(CutOff(*lock, 0));
+  std::unique_ptr<JournalWriter> writer(new JournalWriter(std::make_unique<Impl>(std::move(lock), 0, 0)));
+  ULPSCOPE_TRY(writer->impl_->Append(ToJson(CleanHeader(header))));
   return writer;
 }
 
-Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun& run,
+Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(const std::filesystem::path& dir,
+                                                             const RunHeader& header) {
+  auto lock = ULPSCOPE_TRY(RunLock::TakeNew(dir));
+  return Create(std::move(lock), header);
+}
+
+Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(std::shared_ptr<RunLock> lock,
+                                                               const RecordedRun& run,
                                                                const RunHeader& header) {
-  const auto file = run.dir / "journal.jsonl";
-  const auto fd = ULPSCOPE_TRY(OpenLocked(file, 0));
-  // Read again under the lock: only now is nobody else appending.
-  const auto text = ReadFileBytes(file, int64_t{4} << 30);
-  if (!text) {
-    ::close(fd);
-    return tl::unexpected(text.error());
-  }
-  const auto journal = ParseJournal(*text);
-  if (!journal) {
-    ::close(fd);
-    return tl::unexpected(journal.error());
-  }
-  if (journal->torn && ::ftruncate(fd, static_cast<off_t>(journal->whole_bytes)) != 0) {
-    return Fail("cannot cut the torn last record off " + file.string() + ": " + std::strerror(errno));
-  }
+  ULPSCOPE_TRY(MakeRecordFolders(lock->folder()));
+  ULPSCOPE_TRY(CutOff(*lock, run.whole_bytes));
   std::unique_ptr<JournalWriter> writer(
-      new JournalWriter(std::make_unique<Impl>(run.dir, fd, NumberAfter(run), journal->records.size())));
-  ULPSCOPE_TRY(writer->impl_->Append(ToJson(header)));
+      new JournalWriter(std::make_unique<Impl>(std::move(lock), run.next_number, run.records)));
+  ULPSCOPE_TRY(writer->impl_->Append(ToJson(CleanHeader(header))));
   return writer;
 }
 
 Result<void> JournalWriter::Backend(const std::string& backend,
                                     const std::map<std::string, std::string>& versions,
                                     const std::map<std::string, std::vector<std::string>>& knobs) {
-  return impl_->Append({{"type", "backend"}, {"backend", backend}, {"versions", versions}, {"knobs", knobs}});
+  json said(versions);
+  CleanTexts(&said);
+  return impl_->Append({{"type", "backend"}, {"backend", backend}, {"versions", said}, {"knobs", knobs}});
 }
 
 Result<void> JournalWriter::Begin(const std::string& case_id, const std::string& backend) {
@@ -179,21 +199,21 @@ Result<void> JournalWriter::Store(const std::string& case_id, const std::string&
               {"case", case_id},
               {"digest", digest},
               {"backend", backend},
-              {"observation", ToJson(observation)}};
+              {"observation", CleanObservation(observation)}};
   const std::string number =
       observation.values.empty() && observation.trace.empty() ? "" : impl_->NextNumber();
   if (!observation.trace.empty()) {
     const std::string name = "traces/" + number + ".json";
-    const json trace{{"case", case_id}, {"backend", backend}, {"nodes", TraceToJson(observation.trace)}};
+    const json trace{{"case", case_id}, {"backend", backend}, {"nodes", CleanTrace(observation.trace)}};
     const std::string text = trace.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-    ULPSCOPE_TRY(WriteFileBytes(impl_->dir() / name, text));
+    ULPSCOPE_TRY(impl_->WriteBeside(name, text));
     record["trace"] = {{"file", name}, {"crc", Crc32Text(text)}};
   }
   if (!observation.values.empty()) {
     const std::string name = "tensors/" + number + ".safetensors";
     const auto encoded = sdk::FormatSafetensors(observation.values);
     const std::string_view bytes(reinterpret_cast<const char*>(encoded.data()), encoded.size());
-    ULPSCOPE_TRY(WriteFileBytes(impl_->dir() / name, bytes));
+    ULPSCOPE_TRY(impl_->WriteBeside(name, bytes));
     record["tensors"] = {{"file", name}, {"crc", Crc32Text(bytes)}};
   }
   return impl_->Append(record);

@@ -40,7 +40,7 @@ std::optional<int64_t> IntegerOf(const json& value) {
   return value.get<int64_t>();
 }
 
-/// What `read` makes of each element of a list.
+/// The results of `read` for the elements of a list.
 template <class Read>
 auto ListOf(Read read) {
   return [read](const json& list) {
@@ -56,7 +56,7 @@ auto ListOf(Read read) {
   };
 }
 
-/// What `read` makes of each value of an object.
+/// The results of `read` for the values of an object.
 template <class Read>
 auto MapOf(Read read) {
   return [read](const json& object) {

@@ -1,7 +1,7 @@
-// JsonFields: reads the fields of an object that nobody vouches for.
+// JsonFields: reads the fields of an object from an untrusted source.
 //
 // The first field of a wrong type is remembered and every reader then returns an empty value, so that a
-// decoder stays a plain list of fields and asks once, at the end, whether all was well. Missing fields are
+// decoder stays a plain list of fields and checks once, at the end, whether all was well. Missing fields are
 // empty unless Require names them.
 #pragma once
 
@@ -40,7 +40,8 @@ class JsonFields {
   std::string& error() { return error_; }
 
  private:
-  /// What `read` makes of the value of `key`, `otherwise` where there is none or it is not what was `expected`.
+  /// The result of `read` for the value of `key`; `otherwise` if there is none or it is not what was
+  /// `expected`.
   template <class Read, class Value>
   Value Take(std::string_view key, std::string_view expected, Read read, Value otherwise);
 

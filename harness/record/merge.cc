@@ -13,6 +13,7 @@
 #include "harness/record/classified.h"
 #include "harness/record/journal.h"
 #include "harness/record/observation_json.h"
+#include "harness/record/run_file.h"
 
 namespace ulpscope {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using CellKey = std::pair<std::string, std::string>;  ///< case, backend
 using Plan = std::vector<PlannedCase>;
+using Chosen = std::pair<size_t, const RecordedResult*>;  ///< which run, which of its results
 
 Plan PlanOf(const RunHeader& header) {
   if (!header.plan.empty()) return header.plan;
@@ -45,7 +47,7 @@ Result<WholeResult> ReadWhole(const RecordedRun& run, const RecordedResult& resu
   return whole;
 }
 
-/// What two results differ in besides times; empty where they do not.
+/// A difference between two results apart from times; empty if there is none.
 std::string Difference(const WholeResult& a, const WholeResult& b) {
   if (a.record.digest != b.record.digest) return "the case itself";
   const auto stable = [](Observation observation) {
@@ -78,11 +80,13 @@ class Merger {
       runs_.push_back(std::move(run));
     }
     merged_.runs = runs_.size();
-    // What nothing depends on but the choice among equals must not depend on the order of the arguments either.
+    // The order of the runs decides nothing but the choice among equals; sorting makes that independent of
+    // the order of the arguments.
     std::ranges::stable_sort(runs_, [](const RecordedRun& a, const RecordedRun& b) {
       return std::tie(a.header.started, a.header.id) < std::tie(b.header.started, b.header.id);
     });
     CompareHeaders();
+    if (merged_.conflicts.empty()) CheckPlanned();
     if (!merged_.conflicts.empty()) return std::move(merged_);
     ULPSCOPE_TRY(Choose());
     if (!merged_.conflicts.empty()) return std::move(merged_);
@@ -119,7 +123,7 @@ class Merger {
     }
   }
 
-  /// What a run says of each backend, which every run must say alike.
+  /// A run's facts about each backend, which must be the same in every run.
   template <class Map>
   void TakeEach(const RecordedRun& run, const std::string& what, const Map& said, Map* all) {
     for (const auto& [backend, one] : said) {
@@ -148,13 +152,55 @@ class Merger {
     return {};
   }
 
-  void FindGaps() {
+  struct PlannedCell {
+    CellKey key;
+    std::string digest;
+  };
+
+  /// In the order of the plan. Each is either written or missing.
+  std::vector<PlannedCell> PlannedCells() const {
+    std::vector<PlannedCell> cells;
     const RunHeader& first = runs_.front().header;
     for (const PlannedCase& planned : PlanOf(first)) {
-      for (const auto& backend : planned.backends.empty() ? first.backends : planned.backends) {
-        const auto* found = Lookup(chosen_, CellKey(planned.id, backend));
-        if (found == nullptr || found->second->digest != planned.digest)
-          merged_.gaps.push_back(planned.id + " on " + backend);
+      for (const auto& backend : first.backends) {
+        if (planned.backends.empty() || Contains(planned.backends, backend))
+          cells.push_back({.key = {planned.id, backend}, .digest = planned.digest});
+      }
+    }
+    return cells;
+  }
+
+  const Chosen* FindPlanned(const PlannedCell& cell) const {
+    const Chosen* found = Lookup(chosen_, cell.key);
+    return found == nullptr || found->second->digest != cell.digest ? nullptr : found;
+  }
+
+  void FindGaps() {
+    for (const PlannedCell& cell : PlannedCells()) {
+      if (FindPlanned(cell) == nullptr) merged_.gaps.push_back(cell.key.first + " on " + cell.key.second);
+    }
+  }
+
+  /// A result that is not in the plan is of another run, or its run's header contradicts its content.
+  void CheckPlanned() {
+    std::set<CellKey> planned;
+    std::map<std::string, std::string> digests;
+    for (const PlannedCell& cell : PlannedCells()) {
+      planned.insert(cell.key);
+      digests[cell.key.first] = cell.digest;
+    }
+    for (const RecordedRun& run : runs_) {
+      const auto contradicts = [&](const std::string& what) {
+        merged_.conflicts.push_back(run.dir.string() + " contradicts its own plan: " + what);
+      };
+      for (const auto& id : run.header.cases) {
+        if (LookupOr(digests, id) != LookupOr(run.header.digests, id, "none"))
+          contradicts("it ran " + id + ", of which the plan " +
+                      (digests.contains(id) ? "says another digest" : "says nothing"));
+      }
+      for (const RecordedResult& result : run.results) {
+        if (!planned.contains({result.case_id, result.backend}))
+          contradicts("it holds a result of " + result.case_id + " on " + result.backend);
       }
     }
   }
@@ -164,6 +210,7 @@ class Merger {
     const Plan plan = PlanOf(header);
     std::set<std::string> covered;
     for (const RecordedRun& run : runs_) covered.insert(run.header.cases.begin(), run.header.cases.end());
+    for (const auto& [key, chosen] : chosen_) covered.insert(key.first);
     header.cases.clear();
     header.digests.clear();
     for (const PlannedCase& planned : plan) {
@@ -178,20 +225,19 @@ class Merger {
   Result<void> Write(const fs::path& out) {
     const RunHeader header = Header();
     auto dir = ULPSCOPE_TRY(MakeRunFolder(out, header.id, header.started));
-    auto journal = ULPSCOPE_TRY(JournalWriter::Create(dir, header));
+    merged_.lock = ULPSCOPE_TRY(RunLock::TakeNew(dir));
+    auto journal = ULPSCOPE_TRY(JournalWriter::Create(merged_.lock, header));
     for (const auto& backend : header.backends) {
       if (!versions_.contains(backend) && !knobs_.contains(backend)) continue;
       ULPSCOPE_TRY(journal->Backend(backend, versions_[backend], knobs_[backend]));
     }
-    for (const auto& id : header.cases) {
-      for (const auto& backend : header.backends) {
-        const auto* found = Lookup(chosen_, CellKey(id, backend));
-        if (found == nullptr) continue;
-        const auto whole = ULPSCOPE_TRY(ReadWhole(runs_[found->first], *found->second));
-        const RecordedResult& record = whole.record;
-        ULPSCOPE_TRY(journal->Store(id, record.digest, backend, record.observation));
-        ++merged_.results;
-      }
+    for (const PlannedCell& cell : PlannedCells()) {
+      const auto* found = FindPlanned(cell);
+      if (found == nullptr) continue;
+      const auto whole = ULPSCOPE_TRY(ReadWhole(runs_[found->first], *found->second));
+      const RecordedResult& record = whole.record;
+      ULPSCOPE_TRY(journal->Store(cell.key.first, record.digest, cell.key.second, record.observation));
+      ++merged_.results;
     }
     const auto ending =
         merged_.gaps.empty() ? JournalWriter::Ending::kComplete : JournalWriter::Ending::kInterrupted;
@@ -201,13 +247,17 @@ class Merger {
 
   /// The cases and what was classified.
   Result<void> WriteBeside(const fs::path& dir, const RunHeader& header) {
-    std::map<std::string, RecordedCase> cases;
+    RecordedCases cases;
     ClassifiedRun classified;
     std::set<std::string> counted;
     for (const RecordedRun& run : runs_) {
       auto of_run = ULPSCOPE_TRY(ReadRecordedCases(run.dir, run.header.id));
-      for (auto& [id, one] : of_run) {
-        if (header.digests.contains(id)) cases.try_emplace(id, std::move(one));
+      for (auto& [key, one] : of_run) {
+        if (LookupOr(header.digests, key.first) != key.second || cases.contains(key)) continue;
+        if (!one.inputs.empty()) {
+          ULPSCOPE_TRY(CopyInputs(run.dir, dir, one.inputs));
+        }
+        cases[key] = std::move(one);
       }
       auto found = ULPSCOPE_TRY(ReadClassified(run));
       for (auto& [key, one] : found.results) {
@@ -224,7 +274,7 @@ class Merger {
   std::vector<RecordedRun> runs_;
   std::map<std::string, std::map<std::string, std::string>> versions_;
   std::map<std::string, std::map<std::string, std::vector<std::string>>> knobs_;
-  std::map<CellKey, std::pair<size_t, const RecordedResult*>> chosen_;  ///< which run, which of its results
+  std::map<CellKey, Chosen> chosen_;
   Merged merged_;
 };
 

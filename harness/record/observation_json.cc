@@ -59,7 +59,7 @@ json NumbersToJson(const std::map<std::string, double>& numbers) {
   return object;
 }
 
-/// Adapters are told where an autocast is for.
+/// Sets the device of each autocast that names none, or "auto", for the adapter.
 void PlaceAutocasts(std::vector<Step>* steps, const std::string& device) {
   for (Step& step : *steps) {
     const auto* asked = step.op == "autocast" ? step.attrs["device"].If<std::string>() : nullptr;
@@ -120,6 +120,7 @@ json ToJson(const Observation& observation) {
               {"knobs_effective", observation.knobs_effective},
               {"casts", casts},
               {"notes", observation.notes},
+              {"untraced", observation.untraced},
               {"tainted", observation.tainted},
               {"unwritten", observation.unwritten},
               {"nondeterministic", NumbersToJson(observation.nondeterministic)},
@@ -170,7 +171,7 @@ json TraceToJson(const std::vector<TraceNode>& trace) {
   return nodes;
 }
 
-/// What an adapter does not say, or did not yet say when it was recorded, computes.
+/// A node without a kind (an adapter gave none, or an older record has none) is one that computes.
 TraceKind KindFromJson(JsonFields& fields) {
   if (fields.Find("kind") == nullptr) return TraceKind::kCompute;
   const auto kind = ParseTraceKind(fields.Text("kind", 64));
@@ -215,6 +216,21 @@ Outcome OutcomeFromJson(const json* value, std::string& error) {
   return outcome;
 }
 
+namespace {
+
+/// Earlier records have them in notes.
+std::vector<std::string> UntracedFrom(JsonFields& fields, const std::vector<std::string>& notes) {
+  if (fields.Find("untraced") != nullptr) return fields.Texts("untraced");
+  constexpr std::string_view kNote = "cut: ran eagerly ";
+  std::vector<std::string> untraced;
+  for (const std::string& note : notes) {
+    if (note.starts_with(kNote)) untraced.push_back(note.substr(kNote.size()));
+  }
+  return untraced;
+}
+
+}  // namespace
+
 Result<Observation> ObservationFromJson(const json& object) {
   std::string error;
   JsonFields fields(object, error);
@@ -227,6 +243,7 @@ Result<Observation> ObservationFromJson(const json& object) {
   observation.knobs_effective = fields.TextMap("knobs_effective");
   observation.casts = CastsFromJson(fields.Find("casts"), error);
   observation.notes = fields.Texts("notes");
+  observation.untraced = UntracedFrom(fields, observation.notes);
   observation.tainted = fields.Text("tainted");
   observation.unwritten = fields.Texts("unwritten");
   observation.nondeterministic = fields.NumberMap("nondeterministic");

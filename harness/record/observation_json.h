@@ -12,7 +12,7 @@
 namespace ulpscope {
 
 /// Everything but the tensors' data and the trace, which go to files of their own. Numbers that JSON cannot
-/// say are the strings "inf", "-inf" and "nan".
+/// express are the strings "inf", "-inf" and "nan".
 nlohmann::json ToJson(const Observation& observation);
 /// The inverse; `values` and `trace` stay empty.
 Result<Observation> ObservationFromJson(const nlohmann::json& json);

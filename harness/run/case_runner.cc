@@ -1,8 +1,10 @@
 // One case on one backend, whatever happens.
 #include "harness/run/case_runner.h"
 
+#include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <atomic>
@@ -64,6 +66,40 @@ std::string HoleIn(const std::string& file) {
   return std::to_string(written) + " of the file's " + std::to_string(info.st_size) + " bytes were written";
 }
 
+/// The class of an adapter's outcome, and of ours, whose tensors found no room (PROTOCOL.md).
+constexpr const char* kNoRoomForOutputs = "outputs";
+constexpr const char* kNoRoomForInputs = "inputs";
+
+/// Whether the file system of `folder` is why a case ended by `outcome`: an adapter reported so, or it ended
+/// in whatever way while there was no room left.
+bool IsForWantOfRoom(const Outcome& outcome, const fs::path& folder) {
+  using enum OutcomeKind;
+  constexpr uint64_t kNone =
+      uint64_t{64} << 10;  // what a file system of some MiB has left when a file of many pages did not fit
+  if (outcome.kind == kOutOfMemory && outcome.error_class == kNoRoomForOutputs) return true;
+  if (outcome.kind != kCrashed && outcome.kind != kOutOfMemory) return false;
+  struct statvfs room {};
+  return ::statvfs(folder.c_str(), &room) == 0 && uint64_t{room.f_bavail} * room.f_frsize < kNone;
+}
+
+/// "/dev/shm has room for 0.8 MiB, of which 0 are free"
+std::string RoomIn(const fs::path& folder, const fs::path& shown) {
+  struct statvfs room {};
+  if (::statvfs(folder.c_str(), &room) != 0) return "";
+  const auto mebibytes = [&](uint64_t blocks) {
+    return fmt::format("{:.3g}",
+                       static_cast<double>(blocks) * static_cast<double>(room.f_frsize) / (1 << 20));
+  };
+  return shown.string() + " has room for " + mebibytes(room.f_blocks) + " MiB, of which " +
+         mebibytes(room.f_bavail) + " are free now";
+}
+
+bool IsOnOneFileSystem(const fs::path& a, const fs::path& b) {
+  struct stat first {
+  }, second{};
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev;
+}
+
 std::string JoinNames(const std::set<std::string>& names) {
   std::string text;
   for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -75,6 +111,7 @@ std::string JoinNames(const std::set<std::string>& names) {
 struct CaseRunner::Attempt {
   Observation observation;
   bool interrupted = false;
+  bool full = false;  ///< the tensors found no room where they were to lie
 };
 
 std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info) {
@@ -96,13 +133,13 @@ CaseRunner::CaseRunner(WorkerKey& key, const Registry& registry, const Scratch& 
   const std::string name = "w" + std::to_string(NextRunnerNumber());
   shm_ = scratch.shm() / name;
   tmp_ = scratch.tmp() / name;
+  disk_ = scratch.tmp() / (name + "-tensors");
 }
 
 CaseRunner::~CaseRunner() {
   if (worker_ != nullptr) worker_->Bye();
   std::error_code ignored;
-  fs::remove_all(shm_, ignored);
-  fs::remove_all(tmp_, ignored);
+  for (const auto& folder : {shm_, tmp_, disk_}) fs::remove_all(folder, ignored);
 }
 
 WorkerLimits CaseRunner::Limits(double seconds) const {
@@ -112,7 +149,7 @@ WorkerLimits CaseRunner::Limits(double seconds) const {
 void CaseRunner::Discard() {
   worker_.reset();
   cases_served_ = 0;
-  // What it may still have lying about goes with it.
+  // Removes the files that the worker may have left.
   std::error_code ignored;
   fs::remove_all(tmp_, ignored);
 }
@@ -189,7 +226,7 @@ std::string CaseRunner::ReadOutputs(const Case& test_case, const std::string& fi
     if (HoldsPoison(tensor)) observation.unwritten.push_back(name);
   }
   if (!missing.empty()) return "outputs: missing tensor " + JoinNames(missing);
-  if (!extra.empty()) return "outputs: tensor nobody asked for: " + JoinNames(extra);
+  if (!extra.empty()) return "outputs: tensor that was not requested: " + JoinNames(extra);
   observation.values = std::move(*tensors);
   return "";
 }
@@ -203,8 +240,9 @@ CaseRunner::Attempt CaseRunner::RunOnce(const Case& test_case, const std::string
                            .device = key_.backend.device,
                            .seed = options_.seed,
                            .trace = trace,
+                           .schedule = trace ? options_.schedule : std::vector<int>(),
                            .inputs = inputs_file,
-                           .outputs = shm_ / (std::to_string(id) + ".out.safetensors"),
+                           .outputs = exchange_ / (std::to_string(id) + ".out.safetensors"),
                            .knobs = WireKnobs(key_.knobs_asked)};
   const auto start = std::chrono::steady_clock::now();
   const Answer answer = worker_->Exchange(RunMessage(request), Limits(options_.timeout_s));
@@ -227,6 +265,7 @@ CaseRunner::Attempt CaseRunner::RunOnce(const Case& test_case, const std::string
     observation.tainted = DescribeTaint(observation, WireKnobs(key_.knobs_asked));
   }
   observation.durations_ms["exchange"] = elapsed.count();
+  attempt.full = IsForWantOfRoom(observation.outcome, exchange_);
   std::error_code ignored;
   fs::remove(request.outputs, ignored);
   if (IsWorkerFault(observation.outcome.kind)) {
@@ -269,6 +308,33 @@ void CaseRunner::RunAloneAfterCrash(const Case& test_case, const std::string& in
                                     std::string(Name(outcome.kind)) + ": " + outcome.text);
 }
 
+CaseRunner::Attempt CaseRunner::RunIn(const fs::path& folder, const Case& test_case,
+                                      const sdk::TensorMap& inputs) {
+  exchange_ = folder;
+  const fs::path inputs_file = folder / (std::to_string(next_id_++) + ".in.safetensors");
+  auto written = sdk::WriteSafetensors(inputs_file, inputs);
+  if (!written) {
+    // Files that an earlier case has left take no room from this one.
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) fs::remove_all(entry.path(), ignored);
+    written = sdk::WriteSafetensors(inputs_file, inputs);
+  }
+  if (!written) {
+    Attempt refused{.observation = {}, .full = true};
+    refused.observation.outcome = {.kind = OutcomeKind::kOutOfMemory,
+                                   .error_class = kNoRoomForInputs,
+                                   .text = "the inputs could not be handed over: " + written.error().message};
+    return refused;
+  }
+  Attempt attempt = RunRepeated(test_case, inputs_file);
+  if (!attempt.interrupted && !attempt.full && attempt.observation.outcome.kind == OutcomeKind::kCrashed) {
+    RunAloneAfterCrash(test_case, inputs_file, attempt.observation, attempt.interrupted);
+  }
+  std::error_code ignored;
+  fs::remove(inputs_file, ignored);
+  return attempt;
+}
+
 std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::TensorMap& inputs) {
   Observation observation;
   bool interrupted = false;
@@ -290,25 +356,22 @@ std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::Ten
   if (interrupted) return std::nullopt;
   if (auto unmet = UnmetRequirement(test_case, key_.backend, &*key_.info); !unmet.empty())
     return end_with(Unsupported(unmet));
-  const fs::path inputs_file = shm_ / (std::to_string(next_id_++) + ".in.safetensors");
-  auto written = sdk::WriteSafetensors(inputs_file, inputs);
-  if (!written) {
-    // What an earlier case has left there must not be what this one lacks.
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(shm_, ignored)) fs::remove_all(entry.path(), ignored);
-    written = sdk::WriteSafetensors(inputs_file, inputs);
+  Attempt attempt = RunIn(shm_, test_case, inputs);
+  if (attempt.full && !attempt.interrupted) {
+    const Outcome before = attempt.observation.outcome;
+    std::error_code error;
+    fs::create_directories(disk_, error);
+    if (!error && !IsOnOneFileSystem(shm_, disk_) && !EnsureWorker(interrupted) && !interrupted) {
+      attempt = RunIn(disk_, test_case, inputs);
+      if (before.kind == OutcomeKind::kCrashed && !attempt.full)
+        attempt.observation.notes.push_back("its tensors lay in " + scratch_.tmp().parent_path().string() +
+                                            ": with no room left in " +
+                                            scratch_.shm().parent_path().string() + " " + before.text);
+    }
+    if (interrupted) return std::nullopt;
+    if (attempt.full)
+      attempt.observation.outcome.text += "; " + RoomIn(exchange_, exchange_.parent_path().parent_path());
   }
-  if (!written) {
-    return end_with({.kind = OutcomeKind::kOutOfMemory,
-                     .error_class = "",
-                     .text = "the inputs could not be handed over: " + written.error().message});
-  }
-  Attempt attempt = RunRepeated(test_case, inputs_file);
-  if (!attempt.interrupted && attempt.observation.outcome.kind == OutcomeKind::kCrashed) {
-    RunAloneAfterCrash(test_case, inputs_file, attempt.observation, attempt.interrupted);
-  }
-  std::error_code ignored;
-  fs::remove(inputs_file, ignored);
   if (attempt.interrupted) return std::nullopt;
   attempt.observation.knobs_asked = key_.knobs_asked;
   return std::move(attempt.observation);

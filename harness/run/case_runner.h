@@ -47,6 +47,8 @@ class CaseRunner {
 
  private:
   struct Attempt;
+  /// All runs of one case, with its tensors in files in `folder`.
+  Attempt RunIn(const std::filesystem::path& folder, const Case& test_case, const sdk::TensorMap& inputs);
   std::optional<Outcome> EnsureWorker(bool& interrupted);
   std::optional<Outcome> SayHello(bool& interrupted);
   Attempt RunOnce(const Case& test_case, const std::string& inputs_file, bool trace);
@@ -62,7 +64,9 @@ class CaseRunner {
   const Scratch& scratch_;
   const RunOptions& options_;
   int interrupt_fd_;
-  std::filesystem::path shm_, tmp_;  ///< this runner's own folders
+  std::filesystem::path shm_, tmp_,
+      disk_;  ///< this runner's own folders; disk_ takes tensors that find no room in shm_
+  std::filesystem::path exchange_;  ///< where those of the case lie: shm_ or disk_
   std::unique_ptr<Worker> worker_;
   int cases_served_ = 0;
   int64_t next_id_ = 1;

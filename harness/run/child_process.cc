@@ -17,9 +17,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
-#include "harness/run/scratch.h"
+#include "harness/run/descendants.h"
 
 namespace ulpscope {
 namespace {
@@ -104,20 +109,6 @@ int64_t ResidentOf(pid_t pid) {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-/// State letter and process group from /proc/PID/stat. The name before them may hold anything, so read from
-/// its end.
-bool ReadStat(pid_t pid, char& state, pid_t& group) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const size_t end = text.rfind(')');
-  if (end == std::string::npos) return false;
-  int parent = 0, pgrp = 0;
-  if (std::sscanf(text.c_str() + end + 1, " %c %d %d", &state, &parent, &pgrp) != 3) return false;
-  group = pgrp;
-  return true;
-}
-
 }  // namespace
 
 std::string SignalName(int signal) {
@@ -141,7 +132,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Spawn(const SpawnRequest& re
                        .err = fds.err[1],
                        .null = fds.null,
                        .status = fds.status[1]};
-  const pid_t pid = ::fork();
+  const pid_t pid = ForkKept();
   if (pid == 0) BecomeWorker(plan);
   if (pid < 0) return Fail(std::string("cannot fork a worker: ") + std::strerror(errno));
   std::unique_ptr<ChildProcess> child(new ChildProcess);
@@ -184,6 +175,9 @@ bool ChildProcess::HasEnded() const { return WaitForEnd(0); }
 
 Ending ChildProcess::Kill() {
   if (reaped_) return ending_;
+  // Its descendants are found while it lives: a child may have left its group, its session and its
+  // environment.
+  const std::vector<ProcessId> descendants = DescendantsOf(pid_);
   // The zombie keeps its number until it is reaped, so the group that is killed here is the right one.
   ::kill(-pid_, SIGKILL);
   ::kill(pid_, SIGKILL);
@@ -191,6 +185,8 @@ Ending ChildProcess::Kill() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   reaped_ = true;
+  ForgetKept(pid_);
+  for (const ProcessId& each : descendants) KillIfStill(each);
   if (WIFSIGNALED(status))
     ending_.signal = WTERMSIG(status);
   else
@@ -200,22 +196,16 @@ Ending ChildProcess::Kill() {
 }
 
 bool ChildProcess::IsStopped() const {
-  char state = 0;
-  pid_t group = 0;
-  return !reaped_ && ReadStat(pid_, state, group) && (state == 'T' || state == 't');
+  const auto stat = reaped_ ? std::nullopt : ReadStat(pid_);
+  return stat && (stat->state == 'T' || stat->state == 't');
 }
 
 int64_t ChildProcess::ResidentBytes() const { return ResidentOf(pid_); }
 
 int64_t ChildProcess::GroupResidentBytes() const {
   int64_t bytes = 0;
-  std::error_code error;
-  for (auto it = std::filesystem::directory_iterator("/proc", error);
-       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
-    const auto pid = static_cast<pid_t>(std::strtol(it->path().filename().c_str(), nullptr, 10));
-    char state = 0;
-    pid_t group = 0;
-    if (pid > 0 && ReadStat(pid, state, group) && group == pid_) bytes += ResidentOf(pid);
+  for (const auto& [pid, stat] : AllProcesses()) {
+    if (stat.group == pid_) bytes += ResidentOf(pid);
   }
   return bytes;
 }

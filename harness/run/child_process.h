@@ -48,7 +48,7 @@ class ChildProcess {
   bool HasEnded() const;
   /// Waits up to `milliseconds` for it to end by itself; does not reap.
   bool WaitForEnd(int milliseconds) const;
-  /// Kills the group, reaps, and says how the process ended (before the kill, if it had). Idempotent.
+  /// Kills the group, reaps, and returns how the process ended (before the kill, if it had). Idempotent.
   Ending Kill();
   /// True while it is stopped by a signal.
   bool IsStopped() const;

@@ -33,7 +33,7 @@ std::string DescribeMxcsr(uint32_t mxcsr) {
   return "MXCSR " + Hex(mxcsr) + " instead of " + Hex(kCleanMxcsr) + (what.empty() ? "" : " (" + what + ")");
 }
 
-/// Threads asked for; 0 when it is no plain number.
+/// Threads requested; 0 when it is no plain number.
 int64_t AskedThreads(const std::map<std::string, std::string>& knobs) {
   return std::strtoll(LookupOr(knobs, "threads", "1").c_str(), nullptr, 10);
 }
@@ -57,7 +57,7 @@ std::string DescribeOne(const FpEnvironment& fp, const std::map<std::string, std
 
 bool HoldsPoison(const TensorData& tensor) {
   const size_t width = SizeOf(tensor.dtype);
-  // What is a NaN of 16 bits is -6 of int16.
+  // The poison, a NaN in 16-bit floats, is -6 in int16.
   if (width < 2 || (width == 2 && !IsFloating(tensor.dtype))) return false;
   return sdk::CountPoisoned(tensor) > 0;
 }

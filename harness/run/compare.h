@@ -1,5 +1,5 @@
-// What the harness itself finds in a worker's tensors and canaries: unwritten elements, differences between
-// runs, taint.
+// The harness's own checks of a worker's tensors and canaries: unwritten elements, differences between runs,
+// taint.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 namespace ulpscope {
 
 /// True if an element still holds the poison pattern (most significant byte first FF FA A5 A5 ...). One-byte
-/// elements cannot tell: FF is one of their values; nor can int16, whose FF FA is -6.
+/// elements cannot show it: FF is one of their values; nor can int16, whose FF FA is -6.
 bool HoldsPoison(const TensorData& tensor);
 
 /// The largest difference of two tensors of the same dtype and shape, in ulps of the larger value (integers:
@@ -22,7 +22,7 @@ double LargestDifference(const TensorData& a, const TensorData& b);
 void CompareRepeats(Observation& first, const Observation& again);
 
 /// Empty, or how the FP environment differs from the clean one, before or after the case. Clean is: MXCSR
-/// 0x1f80 but for the exception flags, subnormals kept, as many threads as `knobs` ask for.
+/// 0x1f80 but for the exception flags, subnormals kept, as many threads as `knobs` request.
 std::string DescribeTaint(const Observation& observation, const std::map<std::string, std::string>& knobs);
 
 }  // namespace ulpscope

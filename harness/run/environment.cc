@@ -1,4 +1,4 @@
-// What a worker sees of the environment.
+// The environment of a worker.
 #include "harness/run/environment.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // The environment of a worker: a whitelist, so that nothing the caller has set changes its numbers.
 //
-// A preset OPENBLAS_CORETYPE silently selects other kernels and other bits. What the numbers are allowed to
-// depend on is set by knobs and recorded; everything else is left out.
+// A preset OPENBLAS_CORETYPE silently selects other kernels and other bits. Variables that the numbers are
+// allowed to depend on are set by knobs and recorded; all others are left out.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Starting adapters to hear what they say of themselves.
+// Starts adapters for their description of themselves.
 #include "harness/run/hello.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ Outcome Because(OutcomeKind kind, std::string text) {
   return {.kind = kind, .error_class = "", .text = std::move(text)};
 }
 
-/// Starts the adapter of `row`, says hello and bye.
+/// Starts the adapter of `row`, sends hello and bye.
 Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row,
                                     const Registry& registry, double timeout_s) {
   auto scratch = ULPSCOPE_TRY(Scratch::Create());
@@ -105,7 +105,8 @@ Result<std::vector<std::string>> AddAdapter(Registry& registry, const fs::path& 
                      .knobs = knobs,
                      .install = "",
                      .absent = "",
-                     .is_default = true});
+                     .is_default = true,
+                     .of_caller = Contains(info->capabilities, "caller")});
   }
   return info->backends;
 }

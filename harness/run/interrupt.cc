@@ -15,7 +15,7 @@ namespace ulpscope {
 namespace {
 
 constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
-/// Whoever interrupts a run waits so long for the judgement of what has run.
+/// Time after an interrupt that judging the finished part may take.
 constexpr std::chrono::milliseconds kPatience(250);
 std::atomic<int> g_fd{-1};
 std::atomic<bool> g_caught{false};
@@ -47,7 +47,7 @@ Interrupt::Interrupt() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   action.sa_handler = OnSignal;
   for (size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], &action, &g_before[i]);
-    // What was ignored (nohup) stays so.
+    // Signals that were ignored (nohup) stay ignored.
     if (g_before[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &g_before[i], nullptr);
   }
   ::signal(SIGPIPE, SIG_IGN);

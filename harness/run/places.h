@@ -1,4 +1,4 @@
-// Where the harness, its backends and their interpreters lie.
+// Locations of the harness, its backends and their interpreters.
 #pragma once
 
 #include <filesystem>

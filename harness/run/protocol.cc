@@ -19,8 +19,10 @@ constexpr size_t kMaxNodes = 20000;  // backends/PROTOCOL.md
 
 std::string Line(const json& message) { return message.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-/// What is observed about a value instead of the value: answered as text.
-bool IsTextObservation(std::string_view name) { return name.ends_with("_dtype") || name == "peak_bytes"; }
+/// True for an observation about a value instead of the value: it is answered as text.
+bool IsTextObservation(std::string_view name) {
+  return name.ends_with("_dtype") || name == "peak_bytes" || name == kStoredWord;
+}
 
 Result<json> ParseObject(std::string_view line) {
   auto object = sdk::ParseMessage(line);
@@ -79,16 +81,18 @@ Result<BackendInfo> ParseHello(std::string_view line) {
 }
 
 std::string RunMessage(const RunRequest& request) {
-  return Line({{"verb", "run"},
-               {"id", request.id},
-               {"case", request.test_case->id},
-               {"seed", request.seed},
-               {"trace", request.trace},
-               {"program", ProgramToJson(*request.test_case, request.device)},
-               {"inputs", request.inputs},
-               {"outputs", request.outputs},
-               {"knobs", request.knobs},
-               {"poison", true}});
+  json message = {{"verb", "run"},
+                  {"id", request.id},
+                  {"case", request.test_case->id},
+                  {"seed", request.seed},
+                  {"trace", request.trace},
+                  {"program", ProgramToJson(*request.test_case, request.device)},
+                  {"inputs", request.inputs},
+                  {"outputs", request.outputs},
+                  {"knobs", request.knobs},
+                  {"poison", true}};
+  if (!request.schedule.empty()) message["schedule"] = request.schedule;
+  return Line(message);
 }
 
 Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& request) {
@@ -107,12 +111,13 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
       kind == OutcomeKind::kProtocolBroken) {
     return Fail("an adapter cannot answer '" + std::string(Name(kind)) + "'");
   }
-  observation.observations = fields.TextMap("observations", 1024);
+  observation.observations = fields.TextMap("observations");
   observation.parts = fields.TextMap("parts", 256);
   observation.knobs_effective = fields.TextMap("knobs", 1024);
   observation.casts = CastsFromJson(fields.Find("casts"), error);
   observation.trace = TraceFromJson(fields.Find("nodes"), error);
   observation.notes = fields.Texts("notes", 4096);
+  observation.untraced = fields.Texts("untraced", 4096);
   observation.durations_ms = fields.NumberMap("durations_ms");
   ReadFp(fields.Find("fp"), observation, error);
   if (!error.empty()) return Fail("the answer to run: " + error);
@@ -129,7 +134,7 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
   for (const auto& [name, text] : observation.observations) {
     const auto& observed = request.test_case->observe;
     if (!Contains(observed, name)) {
-      return Fail("the answer observes '" + name + "', which was not asked for");
+      return Fail("the answer observes '" + name + "', which was not requested");
     }
   }
   return observation;

@@ -14,9 +14,13 @@
 
 namespace ulpscope {
 
+/// Observed by the harness alone: the values of steps that a compiled program writes to memory (backends/PROTOCOL.md). No name of a case
+/// begins with a dot.
+inline constexpr std::string_view kStoredWord = ".stored";
+
 inline constexpr int kProtocolVersion = 1;
 
-/// What an adapter says of itself.
+/// An adapter's description of itself.
 struct BackendInfo {
   std::string adapter;  ///< its name
   std::vector<std::string> backends, devices, ops, dtypes, scopes, capabilities;
@@ -26,7 +30,7 @@ struct BackendInfo {
 };
 
 using KnobSet = std::map<std::string, std::string>;
-/// The knobs as they go over the wire: as asked, and threads = 1 unless asked otherwise.
+/// The knobs as they go over the wire: as requested, and threads = 1 unless another number is requested.
 KnobSet WireKnobs(KnobSet asked);
 
 std::string HelloMessage(const BackendSpec& backend, const KnobSet& knobs);
@@ -40,7 +44,8 @@ struct RunRequest {
   std::string device;
   int64_t seed = 0;
   bool trace = false;
-  std::string inputs, outputs;  ///< paths of tensor files
+  std::vector<int> schedule = {};  ///< wait, warm-up, active; empty: the adapter's own
+  std::string inputs, outputs;     ///< paths of tensor files
   KnobSet knobs;
 };
 std::string RunMessage(const RunRequest& request);

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kKeys{"backend",         "title",     "adapter", "requires",
-                                     "python_packages", "variables", "install", "absent",
-                                     "device",          "default",   "hidden",  "packaged"};
+const std::vector<std::string> kKeys{"backend",   "title",    "adapter", "requires", "python_packages",
+                                     "variables", "install",  "absent",  "device",   "default",
+                                     "hidden",    "packaged", "op_by_op"};
 
 /// A checkout has scripts that set backends up; an installation has what it came with.
 enum class Tree { kCheckout, kInstalled };
@@ -46,6 +46,7 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {
                   .absent = fields.Text("absent"),
                   .device = "cpu",
                   .is_default = fields.Flag("default"),
+                  .op_by_op = fields.Flag("op_by_op"),
                   .hidden = fields.Flag("hidden")};
   if (const std::string packaged = fields.Text("packaged"); !packaged.empty() && tree == Tree::kInstalled)
     row.install = packaged;

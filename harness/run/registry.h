@@ -1,10 +1,10 @@
 // The backends that are known: one line of backends/registry.jsonl each, and whether this machine can start
 // them.
 //
-// A row says how an adapter is started and what must be there first. Nothing is started to read it. A backend
-// whose executable or Python package is absent stays in the list, as "not installed", with the line that
-// installs it: nothing is silently dropped. Adapters that live outside this tree are added with AddAdapter
-// (hello.h): their hello names what they serve.
+// A row describes how an adapter is started and what must be there first. Nothing is started to read it. A
+// backend whose executable or Python package is absent stays in the list, as "not installed", with the line
+// that installs it: nothing is silently dropped. Adapters that live outside this tree are added with
+// AddAdapter (hello.h): their hello names what they serve.
 #pragma once
 
 #include <filesystem>
@@ -32,15 +32,17 @@ struct RegistryRow {
   std::string absent;   ///< not empty: this version cannot run it, and why
   std::string device = "cpu";  ///< where it runs when the backend string names no device
   bool is_default = false;     ///< part of a run without -b
+  bool op_by_op = false;       ///< computes each step by itself, as it is written: it can carry a ledger
   bool hidden = false;         ///< left out of `-b all` (the harness's own test subjects)
+  bool of_caller = false;      ///< served by the process that called ulpscope: nobody can start it again
 
   bool TakesKnob(std::string_view knob) const;
 };
 
-/// The row as these knobs ask for it: with `env=NAME`, on the interpreter of .venv-NAME in place of {python}.
+/// The row as these knobs require it: with `env=NAME`, on the interpreter of .venv-NAME in place of {python}.
 RegistryRow InEnvironment(RegistryRow row, const std::map<std::string, std::string>& knobs);
 
-/// Can this machine start the backend? `reason` says what is missing, `install` what to paste.
+/// Can this machine start the backend? `reason` names what is missing, `install` what to paste.
 struct Availability {
   bool installed = false;
   std::string reason;

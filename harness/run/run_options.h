@@ -18,6 +18,8 @@ struct RunOptions {
   double startup_timeout_s = 120;  ///< for the hello of a worker
   int64_t seed = 0;
   bool trace = true;  ///< ask for casts
+  std::vector<int> schedule =
+      {};  ///< of timed runs: wait, warm-up, active; empty: what an adapter does by itself
   bool in_step =
       false;  ///< a worker begins nothing before its last result was observed: for RunObserver::StopAfter
   bool resume = false;        ///< keep the completed results that `out` already holds

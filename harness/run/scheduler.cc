@@ -13,6 +13,7 @@
 
 #include "harness/base/build_info.h"
 #include "harness/base/check.h"
+#include "harness/base/machine_limits.h"
 #include "harness/record/journal.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/environment.h"
@@ -45,7 +46,7 @@ std::string NewId() {
   return text;
 }
 
-/// Something a worker thread has to say to the observer.
+/// An event that a worker thread passes to the observer.
 struct Event {
   const Task* task = nullptr;
   std::optional<Observation> observation;                        ///< none: the case begins, or
@@ -62,7 +63,7 @@ class EventQueue {
     ++unhandled_;
     not_empty_.notify_one();
   }
-  /// What Pop gave last has been dealt with.
+  /// Marks the last event that Pop returned as handled.
   void Handled() {
     const std::lock_guard lock(mutex_);
     --unhandled_;
@@ -97,7 +98,7 @@ class EventQueue {
   int producers_ = 0;
 };
 
-/// What all threads of a run share.
+/// State that all threads of a run share.
 class Run {
  public:
   Run(RunPlan& plan, JournalWriter& journal, const Registry& registry, const Scratch& scratch,
@@ -143,7 +144,7 @@ class Run {
  private:
   bool Ends() const { return stopped_ || IsInterrupted(); }
 
-  /// A group nobody serves yet, in order; else the one with the most tasks left, if a second worker pays.
+  /// A group without a worker, in order; else the one with the most tasks left, if a second worker pays.
   TaskGroup* Claim() {
     const std::lock_guard lock(claim_mutex_);
     if (Ends()) return nullptr;
@@ -239,11 +240,6 @@ void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObse
   }
 }
 
-struct WrittenRun {
-  std::unique_ptr<JournalWriter> journal;
-  std::optional<RecordedRun> recorded;
-};
-
 RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                      const RunOptions& options, const RunSummary& summary) {
   RunHeader header{.id = summary.id,
@@ -265,7 +261,7 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
   return header;
 }
 
-/// What must be the same for recorded results to stand beside new ones.
+/// Checks the settings that recorded results must share with new ones.
 Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
   const auto differs = [](const std::string& what, std::string then, std::string today) {
     return Fail(Problem("the run cannot be resumed with another " + what, std::move(today), std::move(then),
@@ -284,30 +280,36 @@ Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
   return {};
 }
 
-Result<WrittenRun> OpenRun(const RunOptions& options, const RunHeader& header,
-                           const std::filesystem::path& dir) {
-  WrittenRun opened;
-  if (!options.resume || !HoldsRun(dir)) {
-    opened.journal = ULPSCOPE_TRY(JournalWriter::Create(dir, header));
-    return opened;
-  }
-  auto recorded = ULPSCOPE_TRY(ReadRun(dir, TensorLoading::kLater));
+/// The run that the folder holds already; the caller holds its lock.
+Result<std::optional<RecordedRun>> ReadBefore(const RunLock& lock, const RunOptions& options,
+                                              const RunHeader& header) {
+  std::optional<RecordedRun> none;
+  if (!HoldsRun(lock.folder())) return none;
+  if (!options.resume)
+    return Fail(Problem(lock.folder().string() + " holds a run already", {}, {},
+                        "--resume continues it; or name another folder"));
+  auto recorded = ULPSCOPE_TRY(ReadRun(lock.folder(), TensorLoading::kLater));
   ULPSCOPE_TRY(CheckResumable(recorded.header, header));
-  // What is damaged beside the journal is as good as lost: it is run again, and the rest stays.
+  // A result whose files beside the journal are damaged is run again; the others stay.
   std::erase_if(recorded.results, [&](const RecordedResult& result) {
     RecordedResult whole = result;
     return !LoadTensors(recorded, whole) || !LoadTrace(recorded, whole);
   });
-  opened.journal = ULPSCOPE_TRY(JournalWriter::Continue(recorded, header));
-  opened.recorded = std::move(recorded);
-  return opened;
+  return std::optional(std::move(recorded));
 }
 
 /// Threads of worker drivers; joined before anything that they use goes.
 void RunThreads(Run& run, int jobs, const std::function<void()>& meanwhile) {
   std::vector<std::thread> threads;
   run.events().SetProducers(jobs);
-  for (int i = 0; i < jobs; ++i) threads.emplace_back([&run] { run.Work(); });
+  for (int i = 0; i < jobs; ++i) {
+    auto thread = TryThread([&run] { run.Work(); });
+    if (thread)
+      threads.push_back(std::move(*thread));
+    else
+      run.events().ProducerDone();
+  }
+  if (threads.empty()) run.Note(Result<void>(Fail("cannot start a thread: ulimit -u or -v allows none")));
   meanwhile();
   for (auto& thread : threads) thread.join();
 }
@@ -316,22 +318,30 @@ void RunThreads(Run& run, int jobs, const std::function<void()>& meanwhile) {
 
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
-                            RunObserver& observer) {
+                            RunObserver& observer, RunHold* hold) {
   RunSummary summary{.id = NewId(), .started = UtcNow(), .environment = PresetEnvironment(registry)};
-  Interrupt interrupt;
+  RunHold own;
+  RunHold& held = hold == nullptr ? own : *hold;
+  held.interrupt = std::make_unique<Interrupt>();
+  Interrupt& interrupt = *held.interrupt;
   // The janitor is forked before any thread exists.
   auto scratch = ULPSCOPE_TRY(Scratch::Create());
   summary.dir = ULPSCOPE_TRY(MakeRunFolder(options.out, summary.id, summary.started));
-  auto opened = ULPSCOPE_TRY(OpenRun(options, MakeHeader(cases, backends, options, summary), summary.dir));
-  const RecordedRun* recorded = opened.recorded ? &*opened.recorded : nullptr;
+  const RunHeader header = MakeHeader(cases, backends, options, summary);
+  held.lock = ULPSCOPE_TRY(RunLock::TakeNew(summary.dir));
+  const auto before = ULPSCOPE_TRY(ReadBefore(*held.lock, options, header));
+  const RecordedRun* recorded = before ? &*before : nullptr;
   if (recorded != nullptr) {
     summary.versions = recorded->versions;
     summary.id = recorded->header.id;
     summary.started = recorded->header.started;
   }
+  ULPSCOPE_TRY(observer.OnFolder(summary));
+  auto journal = ULPSCOPE_TRY(recorded == nullptr ? JournalWriter::Create(held.lock, header)
+                                                  : JournalWriter::Continue(held.lock, *recorded, header));
   RunPlan plan = MakePlan(cases, backends, registry, options, recorded);
   summary.total = static_cast<int64_t>(plan.tasks.size());
-  Run run(plan, *opened.journal, registry, *scratch, inputs, options, interrupt);
+  Run run(plan, *journal, registry, *scratch, inputs, options, interrupt);
   observer.OnStart(summary.total, summary);
   RunThreads(run, std::clamp(options.jobs, 1, 64), [&] { Observe(run, plan, recorded, observer, summary); });
   if (run.error()) return Fail(*run.error());
@@ -349,7 +359,7 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
   if (complete) summary.stopped_after = 0;
   ULPSCOPE_CHECK(complete || summary.interrupted || summary.stopped_after > 0,
                  "a task was neither run nor taken from the journal");
-  ULPSCOPE_TRY(opened.journal->End(complete ? kComplete : kInterrupted, summary.stopped_after));
+  ULPSCOPE_TRY(journal->End(complete ? kComplete : kInterrupted, summary.stopped_after));
   observer.OnEnd(summary);
   return summary;
 }

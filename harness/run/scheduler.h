@@ -12,13 +12,16 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/model/case.h"
 #include "harness/model/observation.h"
+#include "harness/record/run_file.h"
 #include "harness/run/backend.h"
+#include "harness/run/interrupt.h"
 #include "harness/run/run_options.h"
 
 namespace ulpscope {
@@ -40,12 +43,22 @@ struct RunSummary {
       environment;  ///< variables that change numerics, as preset
 };
 
-/// What watches a run. Every call comes from the thread that called RunCases, one at a time.
+/// Resources that a run holds: its folder, and the signals that end it. The caller keeps them until it has
+/// judged the run and written its reports.
+struct RunHold {
+  std::unique_ptr<Interrupt> interrupt;
+  std::shared_ptr<RunLock> lock;
+};
+
+/// An observer of a run. Every call comes from the thread that called RunCases, one at a time.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
+  /// The folder is this run's now, and its journal has no record of this run yet. The observer writes the
+  /// files that results rest on here; an error ends the run, and leaves the journal as it was.
+  virtual Result<void> OnFolder(const RunSummary& /*summary*/) { return {}; }
   virtual void OnStart(int64_t /*total*/, const RunSummary& /*summary*/) {}
-  /// What a backend's adapter said of its versions; before the first of its new results.
+  /// Versions that a backend's adapter reports; called before the first of its new results.
   virtual void OnVersions(const BackendSpec& /*backend*/,
                           const std::map<std::string, std::string>& /*versions*/) {}
   virtual void OnBegin(const Case& /*test_case*/, const BackendSpec& /*backend*/) {}
@@ -63,9 +76,9 @@ class RunObserver {
 
 /// Runs everything. Fails only when nothing could be run at all (an unusable run folder, inputs that cannot
 /// be made): whatever a backend does is data in its Observation. SIGINT and SIGTERM end the run: nothing more
-/// is started, running workers are killed, the journal is complete up to there.
+/// is started, running workers are killed, the journal is complete up to there. `hold`, where there is one, takes what the run holds.
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
-                            RunObserver& observer);
+                            RunObserver& observer, RunHold* hold = nullptr);
 
 }  // namespace ulpscope

@@ -2,6 +2,7 @@
 #include "harness/run/scratch.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -15,7 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "harness/run/environment.h"
+#include "harness/run/descendants.h"
 
 namespace ulpscope {
 namespace {
@@ -58,7 +59,7 @@ bool IsHalfMade(const fs::path& dir) {
          fs::file_time_type::clock::now() - written > std::chrono::minutes(1);
 }
 
-/// Removes folders that an earlier run left behind: nobody holds their lock.
+/// Removes folders that an earlier run left behind: their lock is free.
 void SweepStale(const fs::path& base) {
   std::error_code error;
   for (auto it = fs::directory_iterator(base, error); !error && it != fs::directory_iterator();
@@ -91,43 +92,23 @@ Result<fs::path> MakeLocked(const fs::path& base, const std::string& token, int&
   return dir;
 }
 
+/// Waits until the other end of `pipe` is closed. Returns the processes that last descended from `harness`,
+/// except this one; a process that came to be in the last half second before may be missing.
+std::vector<ProcessId> WatchUntilClosed(int pipe, pid_t harness) {
+  constexpr int kLookMs = 500;
+  std::vector<ProcessId> seen;
+  while (true) {
+    pollfd waited{.fd = pipe, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&waited, 1, kLookMs);
+    char byte;
+    if (ready > 0 && ::read(pipe, &byte, 1) == 0) return seen;
+    if (ready != 0) continue;
+    seen = DescendantsOf(harness);
+    std::erase_if(seen, [](const ProcessId& each) { return each.pid == ::getpid(); });
+  }
+}
+
 }  // namespace
-
-int KillMarked(const std::string& token) {
-  const std::string mark = std::string(kTokenVariable) + "=" + token;
-  const bool prefix = token.ends_with('.');
-  int killed = 0;
-  std::error_code error;
-  for (auto it = fs::directory_iterator("/proc", error); !error && it != fs::directory_iterator();
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const long pid = std::strtol(name.c_str(), nullptr, 10);
-    if (pid <= 1 || pid == ::getpid()) continue;
-    const int fd = ::open((it->path() / "environ").c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) continue;
-    std::string text(1, '\0');
-    char buffer[8192];
-    for (ssize_t got; text.size() < (size_t{1} << 20) && (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
-      text.append(buffer, static_cast<size_t>(got));
-    }
-    ::close(fd);
-    std::string sought = '\0' + mark;
-    if (!prefix) sought += '\0';
-    if (text.find(sought) != std::string::npos && ::kill(static_cast<pid_t>(pid), SIGKILL) == 0) ++killed;
-  }
-  return killed;
-}
-
-void KillAllMarked(const std::string& token) {
-  constexpr int kMostRounds = 50, kCleanRounds = 3;
-  // What the kernel lists may be gone when it is looked at, and have left a child that the list does not name: one look that finds
-  // nothing proves nothing. One that is being executed has no environment for a moment, which is longer on a busy machine: so each
-  // further look waits longer.
-  for (int round = 0, clean = 0; round < kMostRounds && clean < kCleanRounds; ++round) {
-    if (round > 0) ::usleep(1000U << (2 * clean));
-    clean = KillMarked(token) > 0 ? 0 : clean + 1;
-  }
-}
 
 void Scratch::Clean() const {
   KillAllMarked(token_ + ".");
@@ -139,6 +120,7 @@ void Scratch::Clean() const {
 Result<std::unique_ptr<Scratch>> Scratch::Create() {
   SweepStale(ShmBase());
   if (TmpBase() != ShmBase()) SweepStale(TmpBase());
+  AdoptOrphans();
   std::unique_ptr<Scratch> scratch(new Scratch);
   scratch->token_ = RandomHex();
   scratch->shm_ = ULPSCOPE_TRY(MakeLocked(ShmBase(), scratch->token_ + "-shm", scratch->lock_fd_));
@@ -147,7 +129,8 @@ Result<std::unique_ptr<Scratch>> Scratch::Create() {
   scratch->tmp_ = ULPSCOPE_TRY(MakeLocked(TmpBase(), scratch->token_ + "-tmp", tmp_lock));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Fail(std::string("pipe: ") + std::strerror(errno));
-  scratch->janitor_ = ::fork();
+  const pid_t harness = ::getpid();
+  scratch->janitor_ = ForkKept();
   if (scratch->janitor_ == 0) {
     // The janitor: nothing of the harness but its own end of the pipe and the two locks stays open in it.
     ::setsid();
@@ -158,11 +141,10 @@ Result<std::unique_ptr<Scratch>> Scratch::Create() {
       if (fd != kept[0] && fd != kept[1] && fd != kept[2]) ::close(fd);
     }
     ::close_range(1024, ~0U, 0);
-    char byte;
-    ssize_t got;
-    do got = ::read(ends[0], &byte, 1);
-    while (got < 0 && errno == EINTR);
+    const auto last_seen = WatchUntilClosed(ends[0], harness);
     scratch->Clean();
+    // Once the harness is gone, no process adopts those that have shed the token.
+    for (const ProcessId& each : last_seen) KillIfStill(each);
     ::_exit(0);
   }
   ::close(ends[0]);
@@ -174,10 +156,12 @@ Result<std::unique_ptr<Scratch>> Scratch::Create() {
 
 Scratch::~Scratch() {
   if (!shm_.empty()) Clean();
+  KillOrphans();
   if (janitor_pipe_ >= 0) ::close(janitor_pipe_);
   if (janitor_ > 0) {
     while (::waitpid(janitor_, nullptr, 0) < 0 && errno == EINTR) {
     }
+    ForgetKept(janitor_);
   }
   if (lock_fd_ >= 0) ::close(lock_fd_);
 }

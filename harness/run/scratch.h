@@ -1,10 +1,12 @@
 // Scratch: where a run keeps what must not outlive it, and the janitor that sees to it.
 //
 // Tensors on the wire lie on /dev/shm, the workers' TMPDIR lies beside other temporary files. Both folders,
-// and every process that a worker started (all of them carry the run's token in their environment), are
-// removed when the run ends, however it ends: a small janitor process holds the other end of a pipe and
-// cleans up when the harness is gone, after kill -9 too. What a janitor itself was prevented from removing is
-// swept by the next run: a folder is alive as long as somebody holds the lock inside it.
+// and every process that a worker started, are removed when the run ends, however it ends. Such processes
+// carry the run's token in their environment; those that have shed it descend from the harness, which adopts
+// the orphans among them (PR_SET_CHILD_SUBREAPER). A small janitor process holds the other end of a pipe and
+// cleans up when the harness is gone, after kill -9 too; of those without the token it knows the ones that it
+// saw in its last look. A folder that a janitor was prevented from removing is swept by the next run: a
+// folder is alive as long as a process holds the lock inside it.
 #pragma once
 
 #include <sys/types.h>
@@ -41,12 +43,5 @@ class Scratch {
   int janitor_pipe_ = -1;
   pid_t janitor_ = -1;
 };
-
-/// Kills every process whose environment holds the token: of one worker, or of a whole run ("TOKEN." as a
-/// prefix). Processes that changed their group or session are found too. Returns how many were killed.
-int KillMarked(const std::string& token);
-
-/// The same until none is left, those included that come to be meanwhile.
-void KillAllMarked(const std::string& token);
 
 }  // namespace ulpscope

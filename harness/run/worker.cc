@@ -18,7 +18,9 @@ constexpr size_t kMaxMessage = size_t{16} << 20;
 constexpr size_t kLogPart = 4096;
 constexpr int kTickMs = 20;  // how often a working adapter's memory is looked at
 constexpr auto kGroupCheck = std::chrono::milliseconds(500);
-constexpr int kLastWordsMs = 250;  // a socket closes a moment before its process ends
+// A process closes its socket before it ends: exit handlers run and frameworks unload in between. A process that is still there after
+// as long as doctor grants one that was told to end does not end by itself.
+constexpr auto kUnloading = std::chrono::seconds(20);
 
 std::string Seconds(double seconds) {
   char text[32];
@@ -105,14 +107,18 @@ bool Worker::Step(std::string_view& unsent, const WorkerLimits& limits, Clock::t
     if (!TakeLine(answer)) answer = Ended();
     return true;
   }
-  if (socket_closed_) {
-    answer = child_->WaitForEnd(kLastWordsMs)
-                 ? Ended()
-                 : Broken(received_.empty() ? "the adapter closed its socket before it answered"
-                                            : "the adapter closed its socket in the middle of an answer");
-    return true;
-  }
-  return CheckBudgets(limits, start, answer);
+  if (!socket_closed_) return CheckBudgets(limits, start, answer);
+  // Its output is still read away meanwhile, so that it cannot block on a full pipe instead of ending.
+  const auto now = Clock::now();
+  if (!socket_closed_at_) socket_closed_at_ = now;
+  const auto until = std::min<Clock::time_point>(
+      *socket_closed_at_ + kUnloading,
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.seconds)));
+  if (now < until) return CheckMemory(limits, now, answer);
+  answer =
+      Broken(received_.empty() ? "the adapter closed its socket before it answered, and did not end"
+                               : "the adapter closed its socket in the middle of an answer, and did not end");
+  return true;
 }
 
 void Worker::ReadSocket() {
@@ -145,8 +151,7 @@ bool Worker::TakeLine(Answer& answer) {
   return true;
 }
 
-bool Worker::CheckBudgets(const WorkerLimits& limits, Clock::time_point start, Answer& answer) {
-  const auto now = Clock::now();
+bool Worker::CheckMemory(const WorkerLimits& limits, Clock::time_point now, Answer& answer) {
   int64_t resident = child_->ResidentBytes();
   if (now >= next_group_check_) {
     resident = std::max(resident, child_->GroupResidentBytes());
@@ -159,6 +164,12 @@ bool Worker::CheckBudgets(const WorkerLimits& limits, Clock::time_point start, A
                      .text = "resident memory above the budget of " + Gibibytes(limits.memory_bytes)};
     return true;
   }
+  return false;
+}
+
+bool Worker::CheckBudgets(const WorkerLimits& limits, Clock::time_point start, Answer& answer) {
+  const auto now = Clock::now();
+  if (CheckMemory(limits, now, answer)) return true;
   if (std::chrono::duration<double>(now - start).count() < limits.seconds) return false;
   const bool stopped = child_->IsStopped();
   child_->Kill();

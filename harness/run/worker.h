@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,7 +23,7 @@ class BoundedLog {
  public:
   void Append(std::string_view text);
   void Clear();
-  /// At most about 8 KiB; says how much was left out in between.
+  /// At most about 8 KiB; states how much was left out in between.
   std::string Text() const;
 
  private:
@@ -50,7 +51,7 @@ class Worker {
 
   /// True if it can take a message: alive, and silent since its last answer.
   bool IsIdle();
-  /// Asks it to end and makes sure that it does; how it ended (by SIGKILL where asking was not enough).
+  /// Requests its end and makes sure of it; how it ended (by SIGKILL if the request was not enough).
   Ending Bye(int milliseconds = 2000);
   /// Ends it at once.
   void Kill() { child_->Kill(); }
@@ -65,6 +66,7 @@ class Worker {
   bool Step(std::string_view& unsent, const WorkerLimits& limits, Clock::time_point start, Answer& answer);
   bool TakeLine(Answer& answer);
   bool CheckBudgets(const WorkerLimits& limits, Clock::time_point start, Answer& answer);
+  bool CheckMemory(const WorkerLimits& limits, Clock::time_point now, Answer& answer);
   void ReadSocket();
   void DrainOutput();
   Outcome Ended();
@@ -73,6 +75,7 @@ class Worker {
   std::unique_ptr<ChildProcess> child_;
   std::string received_;
   bool socket_closed_ = false;
+  std::optional<Clock::time_point> socket_closed_at_;  ///< when that was first seen in an exchange
   bool out_closed_ = false, err_closed_ = false;
   Clock::time_point next_group_check_{};
   BoundedLog out_, err_;

@@ -1,4 +1,5 @@
-// The ops of PyTorch's dispatcher, as far as a program that names one asks: whether there is such an op, and whether it writes.
+// The ops of PyTorch's dispatcher, as far as a program that names one needs them: whether there is such an
+// op, and whether it writes.
 #pragma once
 
 #include <string>
@@ -16,15 +17,16 @@ bool IsKnownAten(std::string_view op);
 /// A name of which nothing is public (_NAME), or which writes into its operand (NAME_), is none.
 bool IsTorchFunction(std::string_view op);
 
-/// Why a case cannot ask for an op of PyTorch that is no word of the vocabulary; empty where it can. A case is data: what opens files
-/// is out of its reach, and of PyTorch's functions it reaches those behind which the dispatcher has an op.
+/// Why a case cannot request an op of PyTorch that is no word of the vocabulary; empty if it can. A case is
+/// data: a function that opens files is out of its reach, and of PyTorch's functions it reaches those behind
+/// which the dispatcher has an op.
 std::string WhyOutOfReach(std::string_view op);
 
 /// The known op that is spelt most like `op`, with its aten::; empty where none is near.
 std::string NearestAten(std::string_view op);
 
-/// True for aten:: ops that give a new value and write into nothing. An in-place op says that it writes by the last letter of its
-/// name, an out= form by its overload; those that write and say neither are listed.
+/// True for aten:: ops that give a new value and write into nothing. An in-place op shows that it writes by
+/// the last letter of its name, an out= form by its overload; those that write and show neither are listed.
 bool GivesNewValue(std::string_view op);
 
 }  // namespace ulpscope

@@ -6,7 +6,7 @@
 
 namespace ulpscope {
 
-/// What columns without `env` are called where an environment is to be named.
+/// The name of columns without `env` where an environment has to be named.
 inline constexpr std::string_view kNoEnvironment = "default";
 
 struct EnvironmentName {

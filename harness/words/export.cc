@@ -2,6 +2,8 @@
 #include "harness/words/export.h"
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "harness/num/dtype.h"
 #include "harness/words/knobs.h"
@@ -36,10 +38,13 @@ std::string Section(std::string_view key, const Rows& rows, const Spell& spell) 
 
 std::string OpLine(const OpRow& op) {
   static constexpr std::array<std::string_view, 5> kKinds{"value", "view", "product", "effect", "scope"};
+  std::vector<OpAttribute> required = op.attributes;
+  std::erase_if(required, [](const OpAttribute& row) { return !row.required; });
   return InQuotes(op.name) + ": {\"kind\": " + InQuotes(kKinds[static_cast<size_t>(op.kind)]) +
          ", \"operands\": [" + std::to_string(op.operands.fewest) + ", " + std::to_string(op.operands.most) +
          "], \"out\": " + (op.out == OpRow::Out::kOut ? "true" : "false") + ", \"attributes\": " +
-         List(op.attributes, [](const OpAttribute& row) { return InQuotes(row.key); }) + "}";
+         List(op.attributes, [](const OpAttribute& row) { return InQuotes(row.key); }) +
+         ", \"required\": " + List(required, [](const OpAttribute& row) { return InQuotes(row.key); }) + "}";
 }
 
 std::string DTypeLine(DType dtype) {
@@ -49,7 +54,7 @@ std::string DTypeLine(DType dtype) {
          ", \"safetensors\": " + InQuotes(SafetensorsName(dtype)) + "}";
 }
 
-/// Of the knobs those that say how a backend computes: what else there is concerns no framework.
+/// The line of a knob that sets how a backend computes; empty for the others, which concern no framework.
 std::string KnobLine(const KnobRow& knob) {
   if (knob.use != KnobRow::Use::kSetting) return "";
   return InQuotes(knob.name) + ": {\"values\": " + Words(knob.values) +

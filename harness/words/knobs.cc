@@ -2,6 +2,7 @@
 #include "harness/words/knobs.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
@@ -23,19 +24,16 @@ bool IsEnvironmentName(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return inner(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-std::vector<KnobRow> MakeKnobRows() {
-  using enum KnobRow::Form;
-  using enum KnobRow::Use;
-  const Names on_off{"on", "off"}, off_on{"off", "on"}, false_true{"false", "true"},
-      true_false{"true", "false"};
+using enum KnobRow::Form;
+using enum KnobRow::Use;
+
+std::vector<KnobRow> FrameworkKnobs() {
+  const Names on_off{"on", "off"}, off_on{"off", "on"}, false_true{"false", "true"};
   const Names torch{"torch-eager",    "torch-traced", "torch-aot-eager",
                     "torch-inductor", "torch-aoti",   "torch-custom"};
-  const Names jax{"jax", "jax-eager"}, inductor{"torch-inductor", "torch-aoti"}, faulty{"faulty"};
+  const Names inductor{"torch-inductor", "torch-aoti"}, faulty{"faulty"};
   Names torch_on_cuda;
   for (const std::string& name : torch) torch_on_cuda.push_back(name + "@cuda");
-  const auto planted = [&](std::string_view name) {
-    return KnobRow{name, kListed, off_on, faulty, "planted", kPlanted};
-  };
   return {
       {"threads", kCount, {"1", "N"}, {"*"}, "results change with it, so it is one per worker whatever -j"},
       {"float32_matmul_precision",
@@ -59,6 +57,12 @@ std::vector<KnobRow> MakeKnobRows() {
        {"torch-inductor"},
        "inductor folds the parameters of a module; a package takes its weights as inputs"},
       {"max_autotune", kListed, false_true, inductor, "inductor tries kernels and takes the fastest"},
+  };
+}
+
+std::vector<KnobRow> XlaKnobs() {
+  const Names jax{"jax", "jax-eager"}, true_false{"true", "false"};
+  return {
       {"jax_matmul_precision",
        kListed,
        {"default", "highest", "high", "bfloat16", "tensorfloat32", "float32", "F16_F16_F16", "F16_F16_F32",
@@ -74,6 +78,12 @@ std::vector<KnobRow> MakeKnobRows() {
       {"jax_enable_x64", kListed, true_false, jax, "without, what is wider than 32 bits is cut"},
       {"xla_allow_excess_precision", kListed, true_false, With(jax, {"torch-xla", "torch-xla-dynamo"}),
        "XLA may keep more precision than its graph says"},
+  };
+}
+
+std::vector<KnobRow> LibraryKnobs() {
+  const Names off_on{"off", "on"};
+  return {
       {"openblas_coretype",
        kOpen,
        {"detected", "Haswell", "SkylakeX", "Cooperlake", "Zen"},
@@ -102,6 +112,16 @@ std::vector<KnobRow> MakeKnobRows() {
        {"detected", "generic", "haswell", "skx", "zen", "zen2", "zen3"},
        {"blis"},
        "kernels for this processor, set before the library's first use"},
+  };
+}
+
+/// Knobs that choose the program to run, and those that only tests set.
+std::vector<KnobRow> ChoicesAndPlanted() {
+  const Names off_on{"off", "on"}, faulty{"faulty"};
+  const auto planted = [&](std::string_view name) {
+    return KnobRow{name, kListed, off_on, faulty, "planted", kPlanted};
+  };
+  return {
       {"backend_name",
        kOpen,
        {},
@@ -124,6 +144,13 @@ std::vector<KnobRow> MakeKnobRows() {
       planted("planted_act"),
       planted("planted_refusal"),
   };
+}
+
+std::vector<KnobRow> MakeKnobRows() {
+  std::vector<KnobRow> rows;
+  for (const auto& make : {FrameworkKnobs, XlaKnobs, LibraryKnobs, ChoicesAndPlanted})
+    std::ranges::move(make(), std::back_inserter(rows));
+  return rows;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The knobs: one row each, with the values that may be asked, and the backends that take it.
+// The knobs: one row each, with the values that may be requested, and the backends that take it.
 //
-// An adapter offers what its rows say and holds, in one table of its own, how each is set and read back.
+// An adapter offers what its rows list and holds, in one table of its own, how each is set and read back.
 // Python reads the same rows from ulpscope_adapter/words.json.
 #pragma once
 

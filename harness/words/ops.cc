@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "harness/base/find.h"
@@ -76,6 +77,20 @@ constexpr std::pair<std::string_view, std::string_view> kOwnInputs[] = {
 std::span<const OpRow> Ops() {
   static const std::vector<OpRow> rows = MakeOpRows();
   return rows;
+}
+
+bool IsElementwise(std::string_view op) {
+  static const std::set<std::string_view> ops = [] {
+    std::set<std::string_view> made;
+    bool is_inside = false;
+#define ULPSCOPE_ELEMENTWISE(inside) is_inside = inside;
+#define ULPSCOPE_OP(word, ...) \
+  if (is_inside) made.insert(word);
+#include "harness/words/ops.def"
+#undef ULPSCOPE_OP
+    return made;
+  }();
+  return ops.contains(op);
 }
 
 bool OpRow::GivesSeveral() const {

@@ -1,7 +1,7 @@
 // The vocabulary of steps: what every op is called, takes and gives. The rows stand in ops.def.
 //
 // This is the one list. The case language checks programs by it, adapters refuse attributes by it, the
-// oracle's table is made of the same rows, `ulpscope doctor` asks its examples, Python reads it as
+// oracle's table is made of the same rows, `ulpscope doctor` runs its examples, Python reads it as
 // words.json, and backends/PROTOCOL.md prints it.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace ulpscope {
 
-/// What may stand at an attribute.
+/// The type of an attribute's value.
 enum class AttrKind {
   kDTypeName,
   kInteger,
@@ -28,8 +28,9 @@ enum class AttrKind {
   kSetDataTo,  ///< {cast: DTYPE} or {value: NAME}
 };
 
-/// The attribute by which a step says which of an op's results it names. `as: [a, b]` in a case is two steps, of which the second
-/// has result: 1; adapters call an op once for neighbours that differ in nothing else.
+/// The attribute with which a step selects which of an op's results it names. `as: [a, b]` in a case is two
+/// steps, of which the second has result: 1; adapters call an op once for neighbours that differ in nothing
+/// else.
 inline constexpr std::string_view kResultKey = "result";
 
 struct OpAttribute {
@@ -74,8 +75,11 @@ const OpRow* FindOp(std::string_view name);
 /// The further input on which the rounding of this op's steps shows (ops.def); empty where there is none.
 std::string_view OwnInput(std::string_view op);
 
-/// What a layer, batch, group or instance norm adds to the variance where nothing is asked for: torch's default.
+/// The number that a layer, batch, group or instance norm adds to the variance by default: torch's default.
 inline constexpr double kNormEps = 1e-5;
+
+/// Each element of the result is made of those elements of the operands that stand in its place, and of nothing else.
+bool IsElementwise(std::string_view op);
 
 /// True for the words that hold steps: autocast, no_grad, enable_grad.
 bool IsScope(std::string_view op);

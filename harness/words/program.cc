@@ -1,6 +1,7 @@
 // Attributes and names of steps.
 #include "harness/words/program.h"
 
+#include <cctype>
 #include <limits>
 
 #include "harness/base/find.h"
@@ -61,6 +62,51 @@ std::optional<double> Attr::Number() const {
 const Attr* Step::Find(const std::string& key) const {
   const auto found = attrs.find(key);
   return found == attrs.end() || found->second.IsNull() ? nullptr : &found->second;
+}
+
+std::string StepOrigin::Text() const {
+  if (file.empty()) return module;
+  const std::string place = file.substr(file.rfind('/') + 1) + ":" + std::to_string(line);
+  return module.empty() ? place : module + ", " + place;
+}
+
+StepOrigin StepOrigin::OfAnyLayer() const {
+  StepOrigin masked = *this;
+  masked.module.clear();
+  bool begins = true, in_number = false;
+  for (size_t i = 0; i < module.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(module[i])) != 0;
+    if (digit && (begins || in_number)) {
+      if (!in_number) masked.module += '*';
+      in_number = true;
+    } else {
+      masked.module += module[i];
+      in_number = false;
+    }
+    begins = module[i] == '.';
+  }
+  return masked;
+}
+
+namespace {
+
+void GatherOrigins(const std::vector<Step>& steps, std::map<std::string, SourceStep>* placed) {
+  for (const Step& step : steps) {
+    if (!step.as.empty() && !step.at.IsEmpty()) placed->try_emplace(step.as, SourceStep{.at = step.at});
+    GatherOrigins(step.steps, placed);
+  }
+}
+
+}  // namespace
+
+std::map<std::string, SourceStep> SourceSteps(const std::vector<Step>& steps) {
+  std::map<std::string, SourceStep> placed;
+  GatherOrigins(steps, &placed);
+  std::map<StepOrigin, std::set<std::string>> modules;  // of one line of source, in whatever layer
+  for (const auto& [value, step] : placed) modules[step.at.OfAnyLayer()].insert(step.at.module);
+  for (auto& [value, step] : placed)
+    step.layers = static_cast<int64_t>(modules.at(step.at.OfAnyLayer()).size());
+  return placed;
 }
 
 bool AreOfOneCall(const Step& a, const Step& b) {

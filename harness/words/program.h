@@ -15,7 +15,7 @@
 
 namespace ulpscope {
 
-/// An attribute of a step: a closed sum of what YAML and JSON can say. A dtype is a string ("bfloat16").
+/// An attribute of a step: a closed sum of what YAML and JSON can express. A dtype is a string ("bfloat16").
 struct Attr {
   using List = std::vector<Attr>;
   using Map = std::map<std::string, Attr>;
@@ -41,6 +41,21 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
+/// The origin of a step in the program that a case was captured from; empty if it is not known.
+struct StepOrigin {
+  std::string module = {};  ///< "model.layers.0.self_attn": the path of an nn.Module
+  std::string file =
+      {};  ///< "modeling_llama.py", or its path from the folder in which the program was captured
+  int64_t line = 0;
+
+  bool IsEmpty() const { return module.empty() && file.empty(); }
+  /// "model.layers.0.self_attn, modeling_llama.py:150", the file without its folders; "" where nothing is known.
+  std::string Text() const;
+  /// Each number of the module path is "*": steps of repeated layers have one.
+  StepOrigin OfAnyLayer() const;
+  auto operator<=>(const StepOrigin&) const = default;
+};
+
 /// One step, or a scope (autocast, no_grad, enable_grad) that holds steps.
 struct Step {
   std::string op;  ///< vocabulary word ("matmul") or "aten::NAME"
@@ -51,10 +66,19 @@ struct Step {
   std::vector<Step> steps = {};  ///< body of a scope
   SourcePos pos = {};
   std::string reference = {};  ///< "none": no exact reference is sought for what an aten:: op gives
+  StepOrigin at = {};
 
-  /// The attribute; null where it is absent, and where null is all that it says.
+  /// The attribute; null if it is absent, and if its value is null.
   const Attr* Find(const std::string& key) const;
 };
+
+/// The origin of a step, and how many modules that differ in numbers of layers alone run the same line.
+struct SourceStep {
+  StepOrigin at;
+  int64_t layers = 1;
+};
+/// The steps whose origin is known, by value. If several steps give one value, the first counts.
+std::map<std::string, SourceStep> SourceSteps(const std::vector<Step>& steps);
 
 /// Whether two steps name results of one call: they differ in `as` and in which result that is, and in nothing else.
 bool AreOfOneCall(const Step& a, const Step& b);
@@ -69,12 +93,12 @@ Result<bool> ReadBool(const Step& step, const std::string& key, std::optional<bo
 Result<std::string> ReadText(const Step& step, const std::string& key,
                              std::optional<std::string> otherwise = {});
 
-/// What set_data sets (`to`): its own data in another dtype, or the data of the value of this name.
+/// The argument of set_data (`to`): its own data in another dtype, or the data of the value of this name.
 using SetDataTo = std::variant<DType, std::string>;
 Result<SetDataTo> ReadSetDataTo(const Step& step);
 
 /// Names that steps read before they make them (operands, buffers, tensors that attributes name) and names
-/// that they make. What `empty` gives is not made yet: a value comes into it later.
+/// that they make. The result of `empty` is not made yet: a value comes into it later.
 struct StepNames {
   std::set<std::string> read, made;
 };

@@ -1,4 +1,4 @@
-// PyTorch's type promotion, for the oracle and for adapters that have no framework to ask.
+// PyTorch's type promotion, for the oracle and for adapters without a framework.
 //
 // Source: torch.result_type and c10::promoteTypes. Operands fall into three ranks: tensors with axes, 0-dim
 // tensors, Python scalars. A lower rank changes the result only when its category (bool < integer < floating)
@@ -15,8 +15,8 @@ namespace ulpscope {
 
 enum class OperandRank { kTensor, kZeroDim, kScalar };
 
-/// What promotion needs to know of one operand. A Python bool is kBool, an int kInt64, a float kFloat64: its
-/// category.
+/// The properties of one operand that promotion depends on. A Python bool is kBool, an int kInt64, a float
+/// kFloat64: its category.
 struct PromotionOperand {
   DType dtype = DType::kFloat32;
   OperandRank rank = OperandRank::kTensor;

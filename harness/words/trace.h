@@ -1,10 +1,10 @@
-// The trace: what a backend's own stages say that it computes, in one normal form for all stacks.
+// The trace: the computation as a backend's own stages show it, in one normal form for all stacks.
 //
 // A node is an operation as one stage names it: an op that the dispatcher called, a node of a graph, a kernel
 // of generated code, an instruction of HLO. `parent` nests them (an op inside an op, an instruction inside a
 // fusion, everything of one graph under a root node that names it), `from` joins them (which node made an
-// operand). Stages are ordered from the program towards the machine; what a later stage says is nearer to
-// what ran, and only the numbers say what did.
+// operand). Stages are ordered from the program towards the machine; a later stage is nearer to what ran, and
+// only the numbers show what did.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct Cast {
   int64_t bytes = 0;  ///< of the result
   std::string under;  ///< the op or node it stands under
   std::string stage;  ///< one of kTraceStages
-  /// Half of a pair that changes no value (bfloat16 -> float32 -> bfloat16, nothing between); no adapter's to
-  /// say: the harness finds it in the trace.
+  /// Half of a pair that changes no value (bfloat16 -> float32 -> bfloat16, nothing between); no adapter
+  /// decides it: the harness finds it in the trace.
   bool redundant = false;
   int64_t node = -1;              ///< the TraceNode that converts; -1: the trace has none for it
   std::optional<double> us = {};  ///< its duration in microseconds; volatile

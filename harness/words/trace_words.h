@@ -1,8 +1,8 @@
-// The words of a trace: the stages that a stack may show, and the kinds of node that adapters tell apart.
+// The words of a trace: the stages that a stack may show, and the kinds of node that adapters distinguish.
 //
-// An op is spelled as its stage spells it, and no two stacks agree. What the harness has to know of a node
-// (does it compute, is it a kernel, a matrix product) the adapter says in its kind, so that the spelling is
-// text to show and nothing else.
+// An op is spelled as its stage spells it, and no two stacks agree. The adapter gives the properties that the
+// harness needs of a node (does it compute, is it a kernel, a matrix product) as its kind, so that the
+// spelling is text to show and nothing else.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace ulpscope {
 
 /// From the program towards the machine; then the steps that an adapter computes itself, no stage of the
 /// library.
-inline constexpr std::array<std::string_view, 15> kTraceStages{
-    "dispatch",     "torchscript", "dynamo",        "aot_joint", "aot_forward",
-    "aot_backward", "post_grad",   "generated",     "lazy_ir",   "jaxpr",
-    "stablehlo",    "hlo",         "hlo_optimized", "kernel",    "glue"};
+inline constexpr std::array<std::string_view, 16> kTraceStages{
+    "dispatch",      "torchscript", "dynamo",  "aot_joint", "aot_forward", "aot_backward",
+    "post_grad",     "generated",   "lazy_ir", "jaxpr",     "stablehlo",   "hlo",
+    "hlo_optimized", "kernel",      "profile", "glue"};
 
 /// Place in kTraceStages; its size for a name that is none.
 constexpr size_t StageRank(std::string_view stage) {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <set>
 
 #include "harness/base/check.h"
+#include "harness/model/conforming.h"
 #include "harness/num/error_free.h"
 #include "harness/num/float_format.h"
 #include "oracles/dot/trees.h"
@@ -16,19 +16,6 @@ namespace ulpscope {
 namespace {
 
 bool Less(double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; }
-
-/// Format in which the accumulator leaves its sum.
-const FloatFormat* SumFormat(const AccSpec& acc) {
-  if (acc.exact()) return nullptr;
-  return acc.combine != nullptr
-             ? (acc.combine->precision >= acc.partial->precision ? acc.combine : acc.partial)
-             : acc.format;
-}
-
-int FormatPrecision(const RoundSpec& in, DType dtype) {
-  if (in.pieces > 1) return 24;
-  return in.format != nullptr ? in.format->precision : FormatOf(dtype)->precision;
-}
 
 std::string KeyOf(const ProbeGroup& group) {
   std::string key;
@@ -80,158 +67,6 @@ Interval BoundOf(const AccSpec& acc, std::span<const SumTerm> terms) {
 }  // namespace
 
 double DotModel::Store(TwoDoubles sum) const { return Store(ToOdd(sum)); }
-
-std::optional<DotModel> ParseDotModel(const PrecisionModel& model, DType in) {
-  DotModel parsed;
-  parsed.name = model;
-  const std::string word = model.in.empty() ? "as_is" : model.in.begin()->second;
-  const auto spec_in = ParseIn(word);
-  const auto prod = ParseProd(model.prod), mid = ParseMid(model.mid), out = ParseOut(model.out);
-  const auto acc = ParseAcc(model.acc);
-  if (!spec_in || !prod || !mid || !out || !acc) return std::nullopt;
-  parsed.in = *spec_in;
-  if (parsed.in.format == nullptr && parsed.in.drops_operands()) parsed.in.daz_below = FormatOf(in)->emin;
-  parsed.prod = *prod;
-  parsed.mid = *mid;
-  parsed.out = *out;
-  parsed.acc = *acc;
-  return parsed;
-}
-
-double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const double> a,
-                  std::span<const double> b) {
-  thread_local std::vector<std::vector<SumTerm>> passes;
-  const size_t count = model.in.pieces > 1 ? static_cast<size_t>(model.in.passes) : 1;
-  passes.resize(count);
-  for (auto& pass : passes) pass.assign(a.size(), SumTerm{.value = {}, .exponent = -4000});
-  for (size_t k = 0; k < a.size(); ++k) {
-    if (a[k] == 0 && b[k] == 0) continue;
-    const Products products = Multiply(model.in, model.in, model.prod, a[k], b[k]);
-    for (size_t pass = 0; pass < count; ++pass) {
-      SumTerm term = TermOf(products.a[pass], products.b[pass]);
-      term.value = products.value[pass];
-      passes[pass][k] = term;
-    }
-  }
-  TwoDoubles sum = SumInOrder(model.acc, order, passes[0], nullptr);
-  for (size_t pass = 1; pass < count; ++pass) {
-    const TwoDoubles next = SumInOrder(model.acc, order, passes[pass], nullptr);
-    sum = model.acc.exact() ? Add(sum, next)
-                            : TwoDoubles{.hi = AddPartials(model.acc, sum.hi, next.hi), .lo = 0};
-  }
-  return model.Store(sum);
-}
-
-bool IsConforming(const PrecisionModel& model, DType out) {
-  const auto acc = ParseAcc(model.acc);
-  const bool as_is = std::ranges::all_of(
-      model.in, [](const auto& entry) { return entry.second == "as_is" || entry.second == "as_is+daz"; });
-  const bool wide = acc && acc->wide();
-  const bool wide_store = out != DType::kFloat64 || (acc && (acc->exact() || acc->format->precision >= 53));
-  const bool product = model.prod == "exact" || model.prod == "float32";
-  const bool once = model.mid == "none" || model.mid == "float32";
-  return as_is && wide && wide_store && product && once && model.out.find("_rne") != std::string::npos;
-}
-
-DotBank::DotBank(DType in, DType out) {
-  const FloatFormat& operand = *FormatOf(in);
-  const FloatFormat& stored = *FormatOf(out);
-  std::set<std::string> seen;
-  const auto add = [&](const std::string& in_word, const std::string& prod, const std::string& acc_word,
-                       const std::string& mid, const std::string& mode) {
-    PrecisionModel name;
-    if (in_word != "as_is") name.in["*"] = in_word;
-    name.prod = prod;
-    name.acc = acc_word;
-    name.mid = mid;
-    name.out = std::string(stored.name) + mode;
-    auto model = ParseDotModel(name, in);
-    ULPSCOPE_CHECK(model.has_value(), "a word of the bank does not parse: " + name.Name());
-    // Identities have one name: see hypothesis.h.
-    if (model->in.format != nullptr && (Holds(*model->in.format, operand) || operand.precision <= 11)) return;
-    // Units with float16 accumulators take float16.
-    if (model->acc.block > 0 && model->acc.format->precision < 24 && in != DType::kFloat16) return;
-    // A rounding after the sum is looked for where the accumulator itself is a plain wide one.
-    const bool plain_wide = model->acc.partial == nullptr && !model->acc.compensated && !model->acc.exact() &&
-                            model->acc.format->precision >= 24;
-    if (mid != "none" && !plain_wide) return;
-    if (model->in.drops_operands() && !plain_wide) return;
-    const bool narrow_sum =
-        !model->acc.exact() && (model->acc.partial != nullptr || model->acc.format->precision < 24);
-    if (model->in.passes > 1 &&
-        (narrow_sum || (model->in.passes == 9 && (model->acc.exact() || model->acc.compensated ||
-                                                  model->acc.format->precision == 53))))
-      return;
-    // Sums of float16 products are multiples of 2^-48: float32 has no subnormal there.
-    if (model->acc.subnormals == Subnormals::kFlushed &&
-        (operand.emin > -126 || stored.emin > -126 ||
-         (model->in.format != nullptr && model->in.format->emin > -126) ||
-         (model->mid.format != nullptr && model->mid.format->emin > -126)))
-      return;
-    if (model->prod.format != nullptr &&
-        2 * FormatPrecision(model->in, in) <= model->prod.format->precision &&
-        model->prod.format->emin <= -126)
-      return;
-    const FloatFormat* sum = SumFormat(model->acc);
-    if (model->mid.format != nullptr &&
-        (*model->mid.format == stored || (sum != nullptr && Holds(*model->mid.format, *sum))))
-      return;
-    const FloatFormat* before = model->mid.format != nullptr ? model->mid.format : sum;
-    if (mode != "_rne" && before != nullptr && Holds(stored, *before)) return;
-    // A block unit of n, and split-K, round float32 sums: a float64 accumulator of float16 operands and exact
-    // sums part only in long sums.
-    if (!seen.insert(name.Name()).second) return;
-    models_.push_back(std::move(*model));
-  };
-  std::vector<std::string> ins = InWords(), accs = AccWords();
-  ins.push_back("as_is+daz");
-  accs.push_back("float32+ftz");
-  if (in == DType::kBfloat16) accs.insert(accs.end(), {"float32_odd", "float32_odd+ftz"});
-  if (in == DType::kFloat64 && out == DType::kFloat64) accs.push_back("float64+ftz");
-  for (const auto& in_word : ins) {
-    for (const auto& acc : accs) {
-      for (const auto& mid : MidWords()) {
-        for (const char* mode : {"_rne", "_rz", "_rna"}) {
-          if (mid != "none" && std::string_view(mode) != "_rne") continue;
-          add(in_word, "exact", acc, mid, mode);
-        }
-      }
-    }
-  }
-  // Products that are rounded, where kernels do: one multiplication and one addition in the accumulator's own
-  // format, or narrow products in float32 sums.
-  constexpr std::pair<const char*, const char*> kRoundedProducts[] = {{"float32", "float32"},
-                                                                      {"float32", "float32_rz"},
-                                                                      {"float16", "float32"},
-                                                                      {"float16", "float64"},
-                                                                      {"float16", "float16"},
-                                                                      {"bfloat16", "float32"},
-                                                                      {"bfloat16", "float64"},
-                                                                      {"bfloat16", "bfloat16"},
-                                                                      {"float16", "float16_via_float32"},
-                                                                      {"bfloat16", "bfloat16_via_float32"}};
-  for (const auto& [prod, acc] : kRoundedProducts) {
-    for (const char* mode : {"_rne", "_rz", "_rna"}) add("as_is", prod, acc, "none", mode);
-  }
-  std::map<std::string, size_t> known;
-  for (const DotModel& model : models_) {
-    PrecisionModel key = model.name;
-    key.mid = "none";
-    key.out = "";
-    const auto [entry, is_new] = known.emplace(key.Name(), cores_.size());
-    if (is_new) cores_.push_back({.in = model.in, .prod = model.prod, .acc = model.acc});
-    core_of_.push_back(entry->second);
-  }
-}
-
-const DotBank& DotBank::For(DType in, DType out) {
-  static std::mutex mutex;
-  static std::map<std::pair<DType, DType>, std::unique_ptr<DotBank>> banks;
-  const std::lock_guard lock(mutex);
-  auto& bank = banks[{in, out}];
-  if (!bank) bank = std::make_unique<DotBank>(in, out);
-  return *bank;
-}
 
 DotBank::Prediction DotBank::Predict(const Core& core, const ProbeGroup& group) const {
   Prediction prediction;
@@ -401,6 +236,27 @@ void DotBank::Exclude(const BlockDecode& decode, int64_t k, std::vector<char>* a
   }
 }
 
+void DotBank::ExcludeShort(std::span<const double> a, std::span<const double> b, std::span<const double> y,
+                           int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const {
+  for (int64_t e = 0; k > 0 && e < m * n; ++e) {
+    ProbeGroup group{.family = "data", .name = "", .members = {{}}};
+    for (int64_t t = 0; t < k; ++t)
+      group.members[0].terms.push_back({.position = t,
+                                        .a = a[static_cast<size_t>(e / n * k + t)],
+                                        .b = b[static_cast<size_t>(t * n + e % n)]});
+    const GroupOutputs outputs{
+        .group = &group, .outputs = {y[static_cast<size_t>(e)]}, .same_coordinate = SameCoordinate::kNo};
+    std::vector<std::optional<Prediction>> known(cores_.size());
+    for (size_t i = 0; i < models_.size(); ++i) {
+      if (!(*alive)[i]) continue;
+      auto& prediction = known[core_of_[i]];
+      if (!prediction) prediction = Predict(cores_[core_of_[i]], group);
+      std::vector<double> nearest;
+      if (!Matches(models_[i], *prediction, outputs, &nearest, nullptr)) (*alive)[i] = 0;
+    }
+  }
+}
+
 void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std::span<const double> y,
                       int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const {
   for (size_t i = 0; i < models_.size(); ++i) {
@@ -409,24 +265,7 @@ void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std:
     }
   }
   if (k <= SumTrees::kMostSlots) {
-    // Short sums: every structure can be listed.
-    for (int64_t e = 0; k > 0 && e < m * n; ++e) {
-      ProbeGroup group{.family = "data", .name = "", .members = {{}}};
-      for (int64_t t = 0; t < k; ++t)
-        group.members[0].terms.push_back({.position = t,
-                                          .a = a[static_cast<size_t>(e / n * k + t)],
-                                          .b = b[static_cast<size_t>(t * n + e % n)]});
-      const GroupOutputs outputs{
-          .group = &group, .outputs = {y[static_cast<size_t>(e)]}, .same_coordinate = SameCoordinate::kNo};
-      std::vector<std::optional<Prediction>> known(cores_.size());
-      for (size_t i = 0; i < models_.size(); ++i) {
-        if (!(*alive)[i]) continue;
-        auto& prediction = known[core_of_[i]];
-        if (!prediction) prediction = Predict(cores_[core_of_[i]], group);
-        std::vector<double> nearest;
-        if (!Matches(models_[i], *prediction, outputs, &nearest, nullptr)) (*alive)[i] = 0;
-      }
-    }
+    ExcludeShort(a, b, y, m, k, n, alive);
     return;
   }
   std::vector<std::vector<Interval>> bounds(cores_.size());

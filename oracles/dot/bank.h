@@ -22,7 +22,7 @@
 
 namespace ulpscope {
 
-/// A model of one dot product, its words parsed.
+/// A model of one dot product: that of a program, and its roundings for operands of one dtype.
 struct DotModel {
   PrecisionModel name;
   RoundSpec in, prod, mid, out;
@@ -33,9 +33,8 @@ struct DotModel {
   double Store(TwoDoubles sum) const;
 };
 
-/// The words of `model`, whose single `in` entry (or "*") holds for both operands; nullopt for an unknown
-/// word.
-std::optional<DotModel> ParseDotModel(const PrecisionModel& model, DType in);
+/// `model`, whose single `in` entry (or "*") holds for both operands, of operands of `in`.
+DotModel DotModelOf(const PrecisionModel& model, DType in);
 
 /// One dot product of a[k] b[k] as `model` computes it in `order`. `k` terms; zeros included.
 double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const double> a,
@@ -50,7 +49,7 @@ struct GroupOutputs {
   SameCoordinate same_coordinate = SameCoordinate::kYes;
 };
 
-/// What killed a model.
+/// The probe that excluded a model.
 struct ProbeWitness {
   std::string family, group;
   std::vector<double> observed;
@@ -99,6 +98,9 @@ class DotBank {
   DotBank(DType in, DType out);
 
  private:
+  /// Excludes by sums so short that every structure can be listed.
+  void ExcludeShort(std::span<const double> a, std::span<const double> b, std::span<const double> y,
+                    int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const;
   /// Outputs of each structure before MID and OUT, by member; or bounds, where structures cannot be listed.
   struct Prediction {
     std::vector<std::vector<double>> structures;
@@ -111,7 +113,7 @@ class DotBank {
     AccSpec acc;
   };
 
-  /// What split-K has to show: a pair of positions that may lie apart, and one that may lie in one chunk.
+  /// Split-K has to show both: a pair of positions that may lie apart, and one that may lie in one chunk.
   struct Chunks {
     int asked = 0;
     bool apart = false, together = false;
@@ -126,9 +128,5 @@ class DotBank {
   mutable std::map<std::string, std::vector<std::shared_ptr<const Prediction>>>
       predictions_;  // group's values -> by core
 };
-
-/// True for the models that users of matrix products expect: operands as they are, float32 or wider (or
-/// block units of at least float32's width), one rounding to nearest at the end.
-bool IsConforming(const PrecisionModel& model, DType out);
 
 }  // namespace ulpscope

@@ -62,9 +62,9 @@ std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, 
   return groups;
 }
 
-/// Rounding of a block's result to p bits: 1 + 1 + 3 2^(1-p) = 2 + 1.5 ulp. Where the store is too narrow to
-/// show it, -2 outside the group brings it up; a position that the kernel visits before the group leaves 3
-/// 2^(1-p), or what F bits keep of it.
+/// Rounding of a block's result to p bits: 1 + 1 + 3 2^(1-p) = 2 + 1.5 ulp. If the output format is too
+/// narrow to show it, -2 outside the group brings it up; a position that the kernel visits before the group
+/// leaves 3 2^(1-p), or the part of it that F bits keep.
 std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vector<int64_t>>& groups,
                                  int64_t window, const RunDots& run, int64_t* dots) {
   std::optional<Rounding> mode;
@@ -97,39 +97,71 @@ std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vec
   return mode;
 }
 
+/// Units that each pair of masks loses; empty where an output is no sum of these terms.
+std::vector<int64_t> LostUnits(const std::vector<double>& outputs, int64_t window) {
+  std::vector<int64_t> lost;
+  for (const double output : outputs) {
+    const double units = std::ldexp(output, -kMaskUnitExponent);
+    if (!(units >= 0 && units <= static_cast<double>(window - 2))) return {};  // or it overflows
+    lost.push_back(window - static_cast<int64_t>(std::llround(units)));
+  }
+  return lost;
+}
+
+std::vector<int64_t> ReadLostUnits(DType in, int64_t k, int64_t window, const RunDots& run, int64_t* count) {
+  std::vector<ProbeDot> dots;
+  for (const ProbeGroup& group : ProbeGroups("mask", in, k)) dots.push_back(group.members.front());
+  std::vector<int64_t> lost = LostUnits(run(dots), window);
+  *count += static_cast<int64_t>(dots.size());
+  if (!lost.empty()) return lost;
+  // An accumulator of float16 overflows: the largest mask that it holds still absorbs the units.
+  for (ProbeDot& dot : dots) {
+    for (ProbeTerm& term : dot.terms) {
+      if (std::fabs(term.a * term.b) > 1) term = TermAt(term.position, std::copysign(0x1p15, term.a));
+    }
+  }
+  *count += static_cast<int64_t>(dots.size());
+  return LostUnits(run(dots), window);
+}
+
+/// 2^e u + u - 2^e u at these three positions in every order, for e from kLeastFraction: the number of orders that keep u. Nothing where
+/// a result is NaN.
+std::optional<std::vector<int>> OrdersThatKeep(const std::vector<int64_t>& at, const RunDots& run,
+                                               int64_t* count) {
+  // In separate launches: members of one permutation meet the same coordinate.
+  std::vector<std::vector<ProbeDot>> launches(6);
+  for (int e = kLeastFraction; e <= kMostFraction; ++e) {
+    const double u = UnitFor(e);
+    std::vector<double> summands{std::ldexp(u, e), u, -std::ldexp(u, e)};
+    std::vector<size_t> order{0, 1, 2};
+    for (auto& launch : launches) {
+      ProbeDot dot;
+      for (size_t i = 0; i < 3; ++i) dot.terms.push_back(TermAt(at[i], summands[order[i]]));
+      launch.push_back(std::move(dot));
+      std::next_permutation(order.begin(), order.end());
+    }
+  }
+  std::vector<int> kept(static_cast<size_t>(kMostFraction - kLeastFraction + 1), 0);
+  for (const auto& launch : launches) {
+    const auto results = run(launch);
+    *count += static_cast<int64_t>(launch.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (std::isnan(results[i])) return std::nullopt;
+      if (results[i] != 0) ++kept[i];
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
   BlockDecode decode;
   const int64_t window = std::min(k, kMaskWindow);
   if (window < 3) return decode;
-  std::vector<ProbeDot> dots;
-  for (const ProbeGroup& group : ProbeGroups("mask", in, k)) dots.push_back(group.members.front());
-  const auto pairs = MaskPairs(k);
-  const auto count_lost = [&](const std::vector<double>& outputs) {
-    std::vector<int64_t> lost;
-    for (const double output : outputs) {
-      const double units = std::ldexp(output, -kMaskUnitExponent);
-      if (!(units >= 0 && units <= static_cast<double>(window - 2)))
-        return std::vector<int64_t>{};  // overflow, or no sum of these terms
-      lost.push_back(window - static_cast<int64_t>(std::llround(units)));
-    }
-    return lost;
-  };
-  std::vector<int64_t> lost = count_lost(run(dots));
-  decode.dots += static_cast<int64_t>(dots.size());
-  if (lost.empty()) {
-    // An accumulator of float16 overflows: the largest mask that it holds still swamps the units.
-    for (ProbeDot& dot : dots) {
-      for (ProbeTerm& term : dot.terms) {
-        if (std::fabs(term.a * term.b) > 1) term = TermAt(term.position, std::copysign(0x1p15, term.a));
-      }
-    }
-    lost = count_lost(run(dots));
-    decode.dots += static_cast<int64_t>(dots.size());
-    if (lost.empty()) return decode;
-  }
-  auto groups = GroupsOf(pairs, lost, window);
+  const std::vector<int64_t> lost = ReadLostUnits(in, k, window, run, &decode.dots);
+  if (lost.empty()) return decode;
+  auto groups = GroupsOf(MaskPairs(k), lost, window);
   if (groups.empty()) return decode;
   decode.n = static_cast<int>(groups.front().size());
   if (decode.n <= 2) {
@@ -141,39 +173,19 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
   decode.may_be_tail = groups.size() == 1 && groups.front().back() == k - 1;
   decode.n_is_least = groups.size() == 1 && decode.n + 2 > window;
 
-  // Inside a group, in separate launches: members of one permutation meet the same coordinate.
   std::vector<std::vector<int64_t>> inside{{groups.front()[0], groups.front()[1], groups.front()[2]}};
   if (groups.back() != groups.front())
     inside.push_back({groups.back()[0], groups.back()[1], groups.back()[2]});
   int fraction = kMostFraction + 1;
   bool fused = true;
   for (const auto& at : inside) {
-    std::vector<std::vector<ProbeDot>> launches(6);
-    for (int e = kLeastFraction; e <= kMostFraction; ++e) {
-      const double u = UnitFor(e);
-      std::vector<double> summands{std::ldexp(u, e), u, -std::ldexp(u, e)};
-      std::vector<size_t> order{0, 1, 2};
-      for (auto& launch : launches) {
-        ProbeDot dot;
-        for (size_t i = 0; i < 3; ++i) dot.terms.push_back(TermAt(at[i], summands[order[i]]));
-        launch.push_back(std::move(dot));
-        std::next_permutation(order.begin(), order.end());
-      }
-    }
-    std::vector<int> kept(static_cast<size_t>(kMostFraction - kLeastFraction + 1), 0);
-    for (const auto& launch : launches) {
-      const auto results = run(launch);
-      decode.dots += static_cast<int64_t>(launch.size());
-      for (size_t i = 0; i < results.size(); ++i) {
-        if (std::isnan(results[i])) return decode;
-        if (results[i] != 0) ++kept[i];
-      }
-    }
+    const auto kept = OrdersThatKeep(at, run, &decode.dots);
+    if (!kept) return decode;
     int own = kLeastFraction - 1;
-    for (size_t i = 0; i < kept.size(); ++i) {
-      if (kept[i] == 6) own = kLeastFraction + static_cast<int>(i);
+    for (size_t i = 0; i < kept->size(); ++i) {
+      if ((*kept)[i] == 6) own = kLeastFraction + static_cast<int>(i);
       // A binary tree keeps the unit in two of six however wide the gap.
-      if (kept[i] != 0 && kept[i] != 6) fused = false;
+      if ((*kept)[i] != 0 && (*kept)[i] != 6) fused = false;
     }
     fraction = std::min(fraction, own);
   }

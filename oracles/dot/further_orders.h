@@ -1,7 +1,7 @@
 // Orders that hang on the terms themselves, and the other forms of a mean: what some float32 kernels do.
 //
-// No law of errors is learnt from them: sums of sorted terms err by tens of times what others do. They are asked for every bit, where
-// nothing else gives it.
+// No law of errors is learnt from them: sums of sorted terms err by tens of times what others do. They are
+// tried for an exact match of every bit, and only if nothing else gives one.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct FurtherOrder {
     kSmallestFirst,  ///< by magnitude
     kLargestFirst,
     kSignsApart,  ///< positive and negative terms, then both sums
-    // Of a mean alone.
+    // These apply to a mean only.
     kTimesReciprocal,     ///< the sum times 1/n, rounded once before
     kTermsScaled,         ///< each term times 1/n, then their sum
     kRunning,             ///< m + (x - m) / k, term by term

@@ -20,7 +20,7 @@ class ManySums {
   /// True where this processor takes the steps of such sums itself.
   static bool Can(const AccSpec& acc, const RoundSpec& prod);
 
-  /// Of `elements` sums of `terms` products in each of `passes`.
+  /// For `elements` sums of `terms` products in each of `passes`.
   ManySums(size_t elements, size_t passes, size_t terms);
   /// Sets one product; false where a factor is no float32 number.
   bool Set(size_t element, size_t pass, size_t term, double a, double b);

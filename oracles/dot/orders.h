@@ -17,8 +17,8 @@ struct SumOrder {
   std::string name;
 };
 
-/// Where a pairwise sum of `count` terms, two or more, is parted: neighbours are added first, then neighbouring pairs, and what has no
-/// neighbour waits, so the left part is a power of two.
+/// Number of terms in the left part of a pairwise sum of `count` terms, two or more. Neighbours are added
+/// first, then neighbouring pairs; a term without a neighbour waits, so the left part is a power of two.
 inline size_t PairwiseSplit(size_t count) { return std::bit_floor(count - 1); }
 
 /// The family of orders that the classifier knows; `with_addend` doubles it for fused accumulation.

@@ -7,29 +7,10 @@
 #include <limits>
 
 #include "harness/num/error_free.h"
+#include "oracles/dot/two_word_sums.h"
 
 namespace ulpscope {
 namespace {
-
-/// A sum kept in two words, as compensated accumulators do: Sum2 and Dot2 of Ogita, Rump, Oishi, "Accurate
-/// sum and dot product", SISC 2005, with both words in float32.
-class Compensated {
- public:
-  void Add(TwoDoubles term) {
-    const double high = RoundTo(term, Binary32());
-    // The product's own error is the second word of TwoProduct in float32.
-    const TwoDoubles rest = AddExactly(-high, term);
-    const double low = std::isfinite(high) ? RoundTo(rest, Binary32()) : 0;
-    const double sum = RoundTo(high_ + high, Binary32());
-    const double error = std::isfinite(sum) ? TwoSum(high_, high).hi - sum + TwoSum(high_, high).lo : 0;
-    high_ = sum;
-    low_ = RoundTo(low_ + RoundTo(error + low, Binary32()), Binary32());
-  }
-  double Value() const { return RoundTo(TwoSum(high_, low_), Binary32()); }
-
- private:
-  double high_ = 0, low_ = 0;
-};
 
 /// Running sums over units in one accumulator.
 class Units {
@@ -86,13 +67,13 @@ class Units {
   size_t size_;
 };
 
-/// Of a number that is not zero and finite.
+/// Exponent of a number that is finite and not zero.
 int ExponentOf(double value) {
   const auto field = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 0x7ff);
   return field == 0 ? std::ilogb(value) : field - 1023;
 }
 
-/// Rounded towards zero to float32, as the conversion to nearest says: one step back where that went up.
+/// Rounds towards zero to float32: the conversion to nearest, and one step back if that went up.
 double CutToFloat(double value) {
   const auto nearest = static_cast<float>(value);
   const bool up = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
@@ -291,13 +272,15 @@ TwoDoubles SumInOrder(const AccSpec& acc, const SumOrder& order, std::span<const
     for (const SumTerm& term : terms) sum = Add(sum, term.value);
     return addend == nullptr ? sum : Add(sum, *addend);
   }
-  if (acc.compensated) {
-    Compensated sum;
-    if (addend != nullptr && !order.addend_last) sum.Add(*addend);
+  if (acc.in_two_words()) {
+    const TwoWordRow& row = RowOf(acc.two_words);
+    TwoWordSum sum;
+    if (addend != nullptr && !order.addend_last) row.add(&sum, *addend);
     const bool backwards = order.tree == SumOrder::Tree::kReversed;
-    for (size_t k = 0; k < terms.size(); ++k) sum.Add(terms[backwards ? terms.size() - 1 - k : k].value);
-    if (addend != nullptr && order.addend_last) sum.Add(*addend);
-    return {.hi = sum.Value(), .lo = 0};
+    for (size_t k = 0; k < terms.size(); ++k)
+      row.add(&sum, terms[backwards ? terms.size() - 1 - k : k].value);
+    if (addend != nullptr && order.addend_last) row.add(&sum, *addend);
+    return {.hi = row.value(sum), .lo = 0};
   }
   return {
       .hi = acc.partial != nullptr ? InChunks(acc, order, terms, addend) : InUnits(acc, order, terms, addend),

@@ -13,13 +13,14 @@ namespace ulpscope {
 
 std::shared_ptr<const SumTrees> SumTrees::For(const AccSpec& acc, int slots) {
   // Expressions depend on the kind of accumulator alone, but keep its spec for evaluation.
-  using Key = std::tuple<const FloatFormat*, const FloatFormat*, const FloatFormat*, int, int, int, int, int>;
+  using Key = std::tuple<const FloatFormat*, const FloatFormat*, const FloatFormat*, int, int, int, int,
+                         TwoWords, int>;
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const SumTrees>> known;
   const std::lock_guard lock(mutex);
-  auto& trees = known[{
-      acc.format, acc.partial, acc.combine, acc.block, acc.fraction, static_cast<int>(acc.rounding),
-      static_cast<int>(acc.subnormals) * 4 + (acc.via_float32 ? 1 : 0) + (acc.compensated ? 2 : 0), slots}];
+  auto& trees =
+      known[{acc.format, acc.partial, acc.combine, acc.block, acc.fraction, static_cast<int>(acc.rounding),
+             static_cast<int>(acc.subnormals) * 2 + (acc.via_float32 ? 1 : 0), acc.two_words, slots}];
   if (!trees) trees = std::make_shared<const SumTrees>(acc, slots);
   return trees;
 }
@@ -27,7 +28,7 @@ std::shared_ptr<const SumTrees> SumTrees::For(const AccSpec& acc, int slots) {
 SumTrees::SumTrees(const AccSpec& acc, int slots) : acc_(acc), slots_(slots) {
   ULPSCOPE_CHECK(slots >= 1 && slots <= kMostSlots && !acc.exact(),
                  "summation trees of this accumulator cannot be listed");
-  if (acc.compensated) {
+  if (acc.in_two_words()) {
     std::vector<int> order;
     for (int slot = 0; slot < slots; ++slot) order.push_back(slot);
     do visits_.push_back(order);
@@ -121,7 +122,7 @@ const std::vector<int>& SumTrees::Split(unsigned set) {
 }
 
 void SumTrees::Evaluate(std::span<const SumTerm> terms, std::vector<double>* results) const {
-  if (acc_.compensated) {
+  if (acc_.in_two_words()) {
     static const SumOrder sequential;
     results->clear();
     std::vector<SumTerm> visited;

@@ -3,7 +3,7 @@
 // A kernel's order is unknown, but over so few summands all orders can be written down: which pair meets
 // first; whether a product enters by a fused multiply-add or is rounded first; for block units which summands
 // share a block, whether blocks are chained or promoted to a float32 sum; for split-K which chunk each lies
-// in. What none of the expressions gives, the accumulator cannot give.
+// in. A result that none of the expressions gives is one that the accumulator cannot give.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class SumTrees {
 
   SumTrees(const AccSpec& acc, int slots);
 
-  size_t structures() const { return acc_.compensated ? visits_.size() : roots_.size(); }
-  /// Of split-K: all summands of structure s lie in one chunk.
+  size_t structures() const { return acc_.in_two_words() ? visits_.size() : roots_.size(); }
+  /// True for a split-K structure s all of whose summands lie in one chunk.
   bool one_chunk(size_t s) const {
     return acc_.partial != nullptr && nodes_[static_cast<size_t>(roots_[s])].kind == Kind::kPartial;
   }
@@ -44,7 +44,7 @@ class SumTrees {
   const std::vector<int>& Split(unsigned set);
   int Add(Node node);
 
-  std::vector<std::vector<int>> visits_;  ///< of compensated: the orders in which slots are visited
+  std::vector<std::vector<int>> visits_;  ///< of a sum in two words: the orders in which slots are visited
   AccSpec acc_, inner_;
   int slots_ = 0;
   std::vector<Node> nodes_;

@@ -3,8 +3,8 @@
 // Sums, differences and products of points stay points: exact, whatever the exponents. Division and square
 // root give enclosures of `precision` bits; the evaluator doubles the precision where an enclosure is too
 // wide to decide (Ziv). Values outside the reals (NaN, infinities) follow IEEE 754 and are carried as a
-// binary64 domain value. What depends on an enclosure that is still too wide (a divisor that may be zero) is
-// undecided, and so is everything computed from it.
+// binary64 domain value. A result that depends on an enclosure that is still too wide (a divisor that may be
+// zero) is undecided, and so is everything computed from it.
 #pragma once
 
 #include <optional>
@@ -31,8 +31,8 @@ class Real {
   const Dyadic& lo() const { return lo_; }
   const Dyadic& hi() const { return point_ ? lo_ : hi_; }
 
-  /// (hi, lo, err, kind) as the oracle's contract asks. What binary64 cannot hold is an infinity by the rules
-  /// of IEEE 754: kDomain.
+  /// (hi, lo, err, kind) as the oracle's contract requires. A value beyond binary64's range is an infinity by
+  /// the rules of IEEE 754: kDomain.
   Reference ToReference() const;
 
  private:

@@ -1,4 +1,4 @@
-// The oracle's own OpenBLAS: one function, bound when it is first asked for.
+// The oracle's own OpenBLAS: one function, bound at its first use.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class Layout {
 
 /// C = A B with alpha = 1 and beta = 0 over binary64: the only form that the proof of P1 (peel.h) covers.
 /// OpenBLAS is bound by dlopen of its file, so that a build and a machine without it work (P2 then does
-/// everything), and is told to use one thread: the oracle has its own.
+/// everything). It is set to one thread: the oracle has its own.
 class Blas {
  public:
   /// Null when the library cannot be bound.

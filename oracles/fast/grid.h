@@ -15,7 +15,8 @@
 //   Sums longer than 2^12 are cut: c of each piece goes into a pair by TwoSum, which is exact in the first case (the pair's
 //   low part is a multiple of 2^(l_i + l_j) far below its 2^53rd multiple), and errs far less than delta in the second;
 //   the first case then asks for 2^12 in the place of k, and delta becomes k (2^12 + 1) 2^-105 (1 + 2^-10).
-//   Then hi + lo = TwoSum(S - 3, c); S - 3 is exact (Sterbenz). Where delta is not 0, Ziv's test: hi is accepted only if
+//   Then hi + lo = TwoSum(S - 3, c); S - 3 is exact (Sterbenz). If delta is not 0, Ziv's test applies:
+//   hi is accepted only if
 //   hi + (lo - 2 delta) and hi + (lo + 2 delta) both round to hi. The factor 2 covers the rounding of lo +- 2 delta (at most
 //   2^-53 |lo| <= 2^-107 < delta, since |hi| < 1), and rounding is monotone: so hi is the exact value rounded to nearest.
 //
@@ -27,7 +28,8 @@
 //   multiple of the unit of p: if it is not 0, that unit is at most 2^(L2 - 52), so |q| is less and |r + q| <= 2^(L2 - 51): the
 //   addition is exact if l_i + l_j >= L2 - 104, and errs by at most 2^(L2 - 104) otherwise; if r = 0 it is exact. The sum of
 //   all |r + q| is below 2^-53 + k 2^(L2 - 51): within level 3's reach.
-//   What remains, k pieces of at most 2^(L3 - 52), is added up plainly: exactly if l_i + l_j >= L3 - 105 + ceil(log2 k), else
+//   The rest, k pieces of at most 2^(L3 - 52), is added up plainly: exactly if
+//   l_i + l_j >= L3 - 105 + ceil(log2 k), else
 //   within k^2 2^(L3 - 105) (1 + 2^-10). L3 >= -51 makes the first condition follow from l_i + l_j >= L3 - 104 + ceil(log2 k),
 //   which is what is asked, and both errors together stay below 8 k^2 2^(L3 - 105). The four sums are then added exactly
 //   (expansion.h).
@@ -45,7 +47,7 @@ constexpr int64_t kFlushEvery = int64_t{1} << 12;
 /// The longest sum that the proof covers.
 constexpr int64_t kMostTerms = int64_t{1} << 30;
 
-/// What the proof gives for sums of `terms` terms, in scaled units.
+/// Bounds that the proof gives for sums of `terms` terms, in scaled units.
 struct GridBounds {
   double exact_from = 0;  ///< l_i + l_j from here on: exact
   double delta = 0;       ///< bound of the error elsewhere

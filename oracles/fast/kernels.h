@@ -18,7 +18,7 @@ constexpr int kMostTile = 6 * 16;
 constexpr int kMostTileRows = 6;
 constexpr int kMostTileColumns = 16;
 
-/// What FinishTile needs besides the sums: see grid.h for the proof that it applies.
+/// Arguments of FinishTile besides the sums: see grid.h for the proof that it applies.
 struct TileFinish {
   const double* row_low;     ///< exponent of the lowest set bit of each scaled row
   const double* column_low;  ///< the same of each scaled column

@@ -49,7 +49,7 @@ class Lines {
   std::vector<char> special_line;        ///< empty without specials
   std::vector<char> wild_line;  ///< lines whose magnitudes no tier but P3 takes; read as zeros by the others
 
-  /// Where the operand was converted before it was scanned: `data`, for P1 to take elements out of. Otherwise
+  /// `data`, for P1 to take elements out of, if the operand was converted before it was scanned; otherwise
   /// null.
   double* own = nullptr;
 

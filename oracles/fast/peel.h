@@ -9,10 +9,11 @@
 // not read), round to nearest and no flushing. Assumed of the numbers: products neither overflow nor underflow binary64;
 // the narrow formats span 2^-149 .. 2^128 at most, and wild lines never get here.
 //
-// The budget is split evenly: l_i is the least integer with ||a_i|| <= 2^(l_i + 26.5), the same for columns. Elements that
-// are no multiples of 2^l are peeled: A = A' + A'', B = B' + B''. The GEMM gives A'B'; what is missing, A''B' + A B'', is
-// sparse, and its sums are formed with TwoSum: an element where any of them rounds is refused. (hi, lo) = TwoSum(A'B', rest)
-// is then exact. Where more than 1/64 of an operand would be peeled, P1 refuses the product.
+// The budget is split evenly: l_i is the least integer with ||a_i|| <= 2^(l_i + 26.5), the same for columns.
+// Elements that are no multiples of 2^l are peeled: A = A' + A'', B = B' + B''. The GEMM gives A'B'; what is
+// missing, A''B' + A B'', is sparse, and its sums are formed with TwoSum: an element where any of them rounds
+// is refused. (hi, lo) = TwoSum(A'B', rest) is then exact. P1 refuses the product if more than 1/64 of an
+// operand would be peeled.
 #pragma once
 
 #include "oracles/fast/lines.h"

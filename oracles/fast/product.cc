@@ -30,7 +30,7 @@ bool IsPowerOfTwo(double x) {
   return std::isfinite(x) && std::fabs(std::frexp(x, &exponent)) == 0.5;
 }
 
-/// Inside this range (or at zero) TwoProduct is exact and nothing over- or underflows on the way.
+/// Inside this range (or at zero) TwoProduct is exact and no step over- or underflows.
 bool IsTame(double x) { return x == 0 || (std::fabs(x) > 0x1p-450 && std::fabs(x) < 0x1p450); }
 
 }  // namespace

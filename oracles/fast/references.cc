@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kFastPerBoost = 2000;
 /// A value is small, and compared as a whole, up to this many elements and multiply-adds.
 constexpr int64_t kSmallElements = 4096, kSmallTerms = int64_t{1} << 16;
-/// Of fallen-back elements of larger values, this many multiply-adds' worth are compared at once, the others
-/// when asked for.
+/// Fallen-back elements of larger values are compared at once for up to this many multiply-adds, the others
+/// when requested.
 constexpr int64_t kFallenTerms = int64_t{1} << 21;
 /// One element in this many is compared however sure the fast path was.
 constexpr uint64_t kSampleOneIn = 1000;

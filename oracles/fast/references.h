@@ -27,15 +27,15 @@ class FastReferences {
   /// Evaluates an element of a node of the plan by Boost alone.
   using Truth = std::function<Reference(int node, int64_t element)>;
 
-  /// `plan` and `inputs` outlive this. `name` says in a failure which case it was.
+  /// `plan` and `inputs` outlive this. `name` names the case in a failure.
   FastReferences(const Plan& plan, const std::map<std::string, TensorData>& inputs, std::string name,
                  Truth truth, Corruption corrupt);
   ~FastReferences();
 
   /// True if `node` (no view) is a contraction or sum of exact operands, and computing all of it pays when
-  /// `asked` of its elements are needed. Computes and compares it when first asked.
+  /// `asked` of its elements are needed. Computes and compares it at the first request.
   bool Has(int node, int64_t asked);
-  /// An element of a node that Has() said yes to.
+  /// An element of a node for which Has() is true.
   Reference At(int node, int64_t element);
 
   /// Elements computed fast, and how many of them were compared with Boost.

@@ -1,4 +1,4 @@
-// What the certified fast path takes and gives: a batched product of operands in memory, and its results.
+// Operands and results of the certified fast path: a batched product of operands in memory.
 #pragma once
 
 #include <cstdint>

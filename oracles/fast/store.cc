@@ -1,4 +1,4 @@
-// What the tiers wrote, element by element.
+// Results that the tiers wrote, element by element.
 #include "oracles/fast/store.h"
 
 #include <algorithm>

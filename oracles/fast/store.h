@@ -1,4 +1,4 @@
-// Where the tiers write: the representation behind Results.
+// The representation behind Results, which the tiers write to.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace ulpscope::fast {
 
-/// What holds for every element of one product of the batch that has no mark of its own.
+/// The rule for every element of one product of the batch that has no mark of its own.
 enum class Rule : uint8_t {
   kNone,     ///< every element has a mark
   kExact,    ///< P1: exact
@@ -17,17 +17,17 @@ enum class Rule : uint8_t {
   kGrid,     ///< P2: exact from Store::exact_from on, certified elsewhere
 };
 
-/// Elements that fell back, or need more than the rule says.
+/// Elements that fell back, or need more than the rule has.
 enum class Mark : uint8_t { kNone, kExact, kCertified, kWide, kDomain };
 
-/// Who computed a marked element; the others are the rule's.
+/// The tier that computed a marked element; the others are the rule's.
 enum class Tier : uint8_t { kMain, kDeep, kAccumulated, kSpecial };
 
 struct Results::Store {
   int64_t batch = 0, m = 0, n = 0;
   Buffer<double> hi, lo;
   std::vector<Rule> rules;
-  // Of rule kGrid: per row (b * m + i) and per column (b * n + j).
+  // For rule kGrid: per row (b * m + i) and per column (b * n + j).
   Buffer<double> row_low, row_scale, column_low, column_scale;
   double exact_from = 0, twice_delta = 0;  ///< set by who starts it
   // Only once something is marked.

@@ -26,7 +26,7 @@ class Superaccumulator {
 
   /// The exact sum.
   Dyadic Value();
-  /// What Real::From(Value()).ToReference() gives, mostly without big integers.
+  /// The same as Real::From(Value()).ToReference(), mostly without big integers.
   Reference ToReference();
 
  private:

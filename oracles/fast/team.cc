@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "harness/base/machine_limits.h"
+
 namespace ulpscope::fast {
 namespace {
 
@@ -25,7 +27,11 @@ inline void Pause() {
 }  // namespace
 
 Team::Team(int members) : part_seconds_(static_cast<size_t>(members), 0) {
-  for (int member = 1; member < members; ++member) threads_.emplace_back([this, member] { Serve(member); });
+  for (int member = 1; member < members; ++member) {
+    auto thread = TryThread([this, member] { Serve(member); });
+    if (!thread) break;
+    threads_.push_back(std::move(*thread));
+  }
 }
 
 Team::~Team() {

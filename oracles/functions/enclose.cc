@@ -10,8 +10,8 @@
 namespace ulpscope {
 namespace {
 
-/// A result is off by less than one double: half of one from rounding, far less from kFunctionError. Where
-/// nothing was rounded (exp(0)) it stays a point. Overflow may be a finite number beyond every format.
+/// A result is off by less than one double: half of one from rounding, far less from kFunctionError. A result
+/// that is exact (exp(0)) stays a point. Overflow may be a finite number beyond every format.
 Interval Around(TwoDoubles value) {
   if (std::isnan(value.hi)) return kEverything;
   if (std::isinf(value.hi))
@@ -118,14 +118,14 @@ Interval WithSlack(const PlanNode& node, Interval value) {
   const FloatFormat& format = ComputeFormat(node);
   const auto widened = [&](double end, double sign) {
     if (!std::isfinite(end) || end == 0) return end;
-    // Of a small one among those between the ends both are as far off as it may be.
+    // Both ends of an interval that contains small values are widened by as much as a small value may be off.
     const double reach =
         value.lo < kLargeErfc ? units * Ulp(end, format) : FunctionReach(node.kind, end, format);
     const double moved = end + sign * reach;
     return sign < 0 ? Down(moved) : Up(moved);
   };
-  // Where the result overflows, so that a reciprocal may be zero or not, the largest finite number is as
-  // good; what the format holds with few bits may be flushed.
+  // If the result overflows, so that a reciprocal may be zero or not, the largest finite number is as good.
+  // Values below the normal range may be flushed to zero.
   const double normal = std::ldexp(1.0, format.emin);
   Interval wide{.lo = std::min(widened(value.lo, -1), format.max_finite),
                 .hi = std::max(widened(value.hi, 1), -format.max_finite)};

@@ -6,11 +6,11 @@
 // compiled), 1.97 (sigmoid); JAX 0.10.2 0.99 (exp), 1.06 (log), 3.7 (tanh), 4.2 (erf), 5.1 (expm1), 34
 // (erfc); square roots 0.75 in eager PyTorch, reciprocal ones 1.5. Results below the smallest normal number
 // may come out as zero. So hard evidence takes a function step as anything within FunctionSlack units, of the
-// format that a node computes in, around the exact image: 8 for functions, 64 for small erfc, 1 for square roots. A
-// model falls by a rounding that it would have had to make, never by the last bits of somebody's polynomial:
-// a bfloat16 rounding is 65,536 units of float32. What errs by more than that is unmodelled, and should be:
-// erf as torch.compile vectorises it in float32 is 15,580 units off at -4.9e-5, being good to 6e-8 absolutely
-// instead.
+// format that a node computes in, around the exact image: 8 for functions, 64 for small erfc, 1 for square
+// roots. A model is excluded by a rounding that it would have had to make, never by the last bits of an
+// implementation's polynomial: a bfloat16 rounding is 65,536 units of float32. A larger error is unmodelled,
+// and should be: erf as torch.compile vectorises it in float32 is 15,580 units off at -4.9e-5, being good to
+// 6e-8 absolutely instead.
 #pragma once
 
 #include <cmath>
@@ -28,9 +28,9 @@ inline double Down(double value) { return std::nextafter(value, -kInf); }
 inline double Up(double value) { return std::nextafter(value, kInf); }
 
 /// Units in the last place of the format that computes a node; 0 where the operation is one that IEEE 754
-/// requires and all backends round correctly. No standard of the frameworks says how far a function may be off. XLA's on CPUs (jaxlib
-/// 0.10.2, 131,072 values each) are the furthest measured: expm1 5.5, erf 4.3, tanh 4.1, and erfc 61 where it is small; powers have
-/// what OpenCL C allows (its table of errors in ulp), 16.
+/// requires and all backends round correctly. No standard of the frameworks bounds the error of a function.
+/// XLA's on CPUs (jaxlib 0.10.2, 131,072 values each) are the furthest measured: expm1 5.5, erf 4.3, tanh
+/// 4.1, and erfc 61 where it is small; powers have what OpenCL C allows (its table of errors in ulp), 16.
 double FunctionSlack(NodeKind kind);
 /// The same as a distance from `value`, in a format. An erfc that is not small is what is left of 1 - erf: off as erf is, and rounded
 /// once or twice.

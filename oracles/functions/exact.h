@@ -2,9 +2,9 @@
 // log2, sinh, cosh), of powers and angles at exact binary numbers, to any precision.
 //
 // Everything is fixed-point arithmetic on Boost's integers in units of 2^-W: an operation truncates by less
-// than one unit, so the error of a series is a count of its operations. W holds 96 bits more than asked for;
+// than one unit, so the error of a series is a count of its operations. W holds 96 bits more than requested;
 // each function states a bound on its error in units (at most 2^64), and the enclosure is that far to both
-// sides, then cut outwards to the precision asked for.
+// sides, then cut outwards to the requested precision.
 //
 // How Ziv's doubling ends. At an algebraic argument other than the exact cases below, exp, expm1, log, log1p,
 // sin, cos and tanh are transcendental (Lindemann and Weierstrass), so they never meet a binary number or the
@@ -28,8 +28,8 @@ namespace ulpscope {
 /// f(a) enclosed to `precision` bits; `kind` is one of IsFunction. NaN and infinities follow IEEE
 /// 754-2019 9.2.1 (log(-1) is NaN, log(0) is -inf, exp(-inf) is 0, sin(inf) is NaN).
 Real ApplyFunction(NodeKind kind, const Real& a, int64_t precision);
-/// The same through the tables of 65,536 entries for arguments of bfloat16 and float16: filled when first
-/// asked for, kept for the process, one per function and format. Thread-safe.
+/// The same through the tables of 65,536 entries for arguments of bfloat16 and float16: filled at the first
+/// use, kept for the process, one per function and format. Thread-safe.
 Real TabulatedFunction(NodeKind kind, const Real& a, int64_t precision);
 /// a to the power of a number, NaN and infinities as C's pow has them.
 Real Power(const Real& a, double exponent, int64_t precision);

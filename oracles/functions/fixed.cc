@@ -24,7 +24,7 @@ Integer InverseTangent(int64_t n, int sign, int64_t w) {
   return sum;
 }
 
-/// A constant at the widest w asked for so far; narrower ones are cut from it. 64 guard bits keep it within
+/// A constant at the widest w requested so far; narrower ones are cut from it. 64 guard bits keep it within
 /// one unit, the cut adds one more.
 template <Integer (*kCompute)(int64_t)>
 Integer Cached(int64_t w) {

@@ -18,8 +18,8 @@ namespace ulpscope {
 /// erfc needs it most: beyond 1/2 it starts from 1 - erf.
 inline constexpr double kFunctionError = 0x1p-72;
 
-/// What kFastExp errs by at most, relative to exp: 1.125e-4 of the polynomial, and below 1.1e-5 where the bits of large numbers and
-/// the scaled argument are rounded in float32.
+/// Largest error of kFastExp relative to exp: 1.125e-4 of the polynomial, and below 1.1e-5 from rounding the
+/// bits of large numbers and the scaled argument in float32.
 inline constexpr double kFastExpError = 1.25e-4;
 
 /// f(a); NaN and infinities as in ApplyFunction. Results below 2^-1022 are rounded once to binary64's

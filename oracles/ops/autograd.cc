@@ -5,10 +5,13 @@
 // could round: each gradient of a named intermediate is a cut point of its own, "grad(NAME)", stored with the
 // dtype of the value it belongs to.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "harness/base/check.h"
+#include "harness/words/gradient_name.h"
 #include "oracles/lower.h"
 
 namespace ulpscope {
@@ -83,14 +86,24 @@ class Reverse {
     grad = InDtype(grad, low_.at(arg).dtype);
     const int target = Identity(arg);
     const auto known = pending_.find(target);
-    if (known != pending_.end())
+    if (known != pending_.end()) {
+      NamePartial(target, known->second);
       grad = low_.Elementwise(NodeKind::kAdd, {known->second, grad}, low_.at(arg).dtype);
+      sums_.insert(grad);
+    }
     pending_[target] = grad;
     const std::string& name = low_.at(low_.plan.Root(arg)).name;
     auto& root = low_.at(low_.plan.Root(grad));
     if (!name.empty() && root.name.empty() && root.kind != NodeKind::kInput &&
         root.kind != NodeKind::kConstant)
       root.name = "grad(" + name + ")";
+  }
+
+  /// What a leaf's gradient has been added up to, before more is added: a cut point of its own, which eager backward stores.
+  void NamePartial(int target, int sum) {
+    const auto leaf = low_.leaf.find(target);
+    if (leaf == low_.leaf.end() || !sums_.contains(sum) || !low_.at(sum).name.empty()) return;
+    low_.at(sum).name = PartialGradientOf(leaf->second + ".grad");
   }
 
   /// A freshly computed gradient is stored in the dtype of its value; anything else is copied into it.
@@ -128,6 +141,13 @@ class Reverse {
     return low_.Elementwise(NodeKind::kSub, {low_.Scalar(1, low_.at(a).dtype), a}, low_.at(a).dtype);
   }
 
+  /// Whether the node has no operand, or a result of a finite set: no gradient passes through it.
+  static bool EndsHere(NodeKind kind) {
+    using enum NodeKind;
+    constexpr std::array kEnds{kInput, kConstant, kEqual, kLess, kLessEqual, kNot, kAnd, kOr, kCount};
+    return std::ranges::find(kEnds, kind) != kEnds.end();
+  }
+
   void Step(int id, int grad) {
     first_ = static_cast<int>(low_.plan.nodes.size());
     if (const auto own = low_.own_gradients.find(id); own != low_.own_gradients.end()) {
@@ -135,11 +155,9 @@ class Reverse {
       return Give(operand, make(low_, grad));
     }
     const PlanNode node = low_.at(id);
+    if (EndsHere(node.kind)) return;
     const auto arg = [&](size_t i) { return node.args.at(i); };
     switch (node.kind) {
-      case NodeKind::kInput:
-      case NodeKind::kConstant:
-        break;
       case NodeKind::kView:
         View(id, node, grad);
         break;
@@ -149,34 +167,15 @@ class Reverse {
         Give(arg(1), low_.Elementwise(NodeKind::kChoose, {none, grad, arg(2)}, node.dtype));
         break;
       }
-      case NodeKind::kJoin: {
-        const int64_t axis = node.Get<Joined>().axis;
-        int64_t start = 0;
-        for (const int part : node.args) {
-          const int64_t extent = low_.at(part).shape[static_cast<size_t>(axis)];
-          if (low_.needs_grad[static_cast<size_t>(part)])
-            Give(part, low_.Slice(grad, axis, start, start + extent, 1));
-          start += extent;
-        }
+      case NodeKind::kJoin:
+        Join(node, grad);
         break;
-      }
       case NodeKind::kTake:
         Take(node, grad);
         break;
-      case NodeKind::kEqual:
-      case NodeKind::kLess:
-      case NodeKind::kLessEqual:
-      case NodeKind::kNot:
-      case NodeKind::kAnd:
-      case NodeKind::kOr:
-      case NodeKind::kCount:
+      case NodeKind::kScan:
+        Scan(node, grad);
         break;
-      case NodeKind::kScan: {
-        // What an element receives: the sum from its own place to the end.
-        const int axis = static_cast<int>(node.along().axes[0]);
-        Give(arg(0), Turned(low_.Scan(Turned(grad, axis), axis), axis));
-        break;
-      }
       case NodeKind::kProduct:
         Product(id, node, grad);
         break;
@@ -207,6 +206,24 @@ class Reverse {
       default:
         Give(arg(0), OfOne(id, node, grad));
         break;
+    }
+  }
+
+  /// An element receives the sum from its own place to the end.
+  void Scan(const PlanNode& node, int grad) {
+    const int axis = static_cast<int>(node.along().axes[0]);
+    Give(node.args.at(0), Turned(low_.Scan(Turned(grad, axis), axis), axis));
+  }
+
+  /// Each part receives its own slice.
+  void Join(const PlanNode& node, int grad) {
+    const int64_t axis = node.Get<Joined>().axis;
+    int64_t start = 0;
+    for (const int part : node.args) {
+      const int64_t extent = low_.at(part).shape[static_cast<size_t>(axis)];
+      if (low_.needs_grad[static_cast<size_t>(part)])
+        Give(part, low_.Slice(grad, axis, start, start + extent, 1));
+      start += extent;
     }
   }
 
@@ -243,16 +260,9 @@ class Reverse {
         Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kMul, {power, arg(1)}, node.dtype)));
         break;
       }
-      case NodeKind::kAtan2: {
-        const int square =
-            low_.Elementwise(NodeKind::kAdd, {Mul(arg(0), arg(0)), Mul(arg(1), arg(1))}, node.dtype);
-        const int reciprocal =
-            low_.Elementwise(NodeKind::kDiv, {low_.Scalar(1, node.dtype), square}, node.dtype);
-        if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), Mul(Mul(grad, arg(1)), reciprocal));
-        if (low_.needs_grad[static_cast<size_t>(arg(1))])
-          Give(arg(1), Mul(Mul(grad, low_.Elementwise(NodeKind::kNeg, {arg(0)})), reciprocal));
+      case NodeKind::kAtan2:
+        Atan2(node, grad);
         break;
-      }
       case NodeKind::kFmod: {
         if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), grad);
         if (!low_.needs_grad[static_cast<size_t>(arg(1))]) break;
@@ -262,21 +272,39 @@ class Reverse {
         break;
       }
       case NodeKind::kLarger:
-      case NodeKind::kSmaller: {
-        // A tie shares its gradient.
-        const int half = Mul(grad, low_.Constant(1, 2, node.dtype));
-        const int tie = low_.Elementwise(NodeKind::kEqual, {arg(0), arg(1)}, DType::kBool);
-        for (const size_t i : {size_t{0}, size_t{1}}) {
-          const bool larger = node.kind == NodeKind::kLarger;
-          const int wins = larger ? Less(arg(1 - i), arg(i)) : Less(arg(i), arg(1 - i));
-          if (low_.needs_grad[static_cast<size_t>(arg(i))])
-            Give(arg(i), low_.Elementwise(NodeKind::kChoose, {half, Where(wins, grad), tie}, node.dtype));
-        }
+      case NodeKind::kSmaller:
+        LargerOrSmaller(node, grad);
         break;
-      }
       default:
         ULPSCOPE_CHECK(false, "no step on two elements");
     }
+  }
+
+  void Atan2(const PlanNode& node, int grad) {
+    const int y = node.args.at(0), x = node.args.at(1);
+    const int square = low_.Elementwise(NodeKind::kAdd, {Mul(y, y), Mul(x, x)}, node.dtype);
+    const int reciprocal = low_.Elementwise(NodeKind::kDiv, {low_.Scalar(1, node.dtype), square}, node.dtype);
+    if (low_.needs_grad[static_cast<size_t>(y)]) Give(y, Mul(Mul(grad, x), reciprocal));
+    if (low_.needs_grad[static_cast<size_t>(x)])
+      Give(x, Mul(Mul(grad, low_.Elementwise(NodeKind::kNeg, {y})), reciprocal));
+  }
+
+  /// A tie shares its gradient.
+  void LargerOrSmaller(const PlanNode& node, int grad) {
+    const auto arg = [&](size_t i) { return node.args.at(i); };
+    const int half = Mul(grad, low_.Constant(1, 2, node.dtype));
+    const int tie = low_.Elementwise(NodeKind::kEqual, {arg(0), arg(1)}, DType::kBool);
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      const bool larger = node.kind == NodeKind::kLarger;
+      const int wins = larger ? Less(arg(1 - i), arg(i)) : Less(arg(i), arg(1 - i));
+      if (low_.needs_grad[static_cast<size_t>(arg(i))])
+        Give(arg(i), low_.Elementwise(NodeKind::kChoose, {half, Where(wins, grad), tie}, node.dtype));
+    }
+  }
+
+  int SlopeOfErf(int x, DType dtype) {
+    const int bell = low_.Elementwise(NodeKind::kExp, {low_.Elementwise(NodeKind::kNeg, {Mul(x, x)})});
+    return Mul(bell, low_.IrrationalConstant(Irrational::kTwoOverSqrtPi, dtype));
   }
 
   /// What the operand of a step on one element receives.
@@ -315,12 +343,9 @@ class Reverse {
             NodeKind::kDiv,
             {grad, low_.Elementwise(NodeKind::kAdd, {x, low_.Scalar(1, node.dtype)}, node.dtype)});
       case NodeKind::kErf:
-      case NodeKind::kErfc: {
-        const int bell = low_.Elementwise(NodeKind::kExp, {low_.Elementwise(NodeKind::kNeg, {Mul(x, x)})});
-        const int slope = Mul(bell, low_.IrrationalConstant(Irrational::kTwoOverSqrtPi, node.dtype));
-        const int product = Mul(grad, slope);
-        return node.kind == NodeKind::kErf ? product : low_.Elementwise(NodeKind::kNeg, {product});
-      }
+        return Mul(grad, SlopeOfErf(x, node.dtype));
+      case NodeKind::kErfc:
+        return low_.Elementwise(NodeKind::kNeg, {Mul(grad, SlopeOfErf(x, node.dtype))});
       case NodeKind::kExp2:
         return Mul(Mul(grad, id), low_.IrrationalConstant(Irrational::kLn2, node.dtype));
       case NodeKind::kLog2:
@@ -524,6 +549,7 @@ class Reverse {
   std::map<int, int>
       pending_;  ///< identity node -> gradient so far; nodes are made in order, so the last one is complete
   std::map<int, std::string> lost_;  ///< identity node -> why what it would receive has no reference
+  std::set<int> sums_;               ///< of two contributions or more
   int first_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// What expansions of composite ops share: their steps under names of their own, and the types of PyTorch's rules.
+// Shared parts of the expansions of composite ops: their steps under names of their own, and the types of
+// PyTorch's rules.
 #pragma once
 
 #include <optional>
@@ -14,10 +15,11 @@ namespace ulpscope {
 
 void NeedOperands(const OpCall& call, size_t least, size_t most);
 
-/// What PyTorch computes a function of whole numbers in.
+/// The dtype in which PyTorch computes a function of whole numbers.
 inline DType FloatingOf(DType dtype) { return IsFloating(dtype) ? dtype : DType::kFloat32; }
 
-/// The dtype that a sum of the first operand has: what the step asks for, int64 of whole numbers and truth values; nothing: the operand's.
+/// The dtype of a sum of the first operand: the requested one, else int64 for whole numbers and truth values;
+/// nothing: the operand's.
 std::optional<DType> SummedIn(const Lowering& low, const OpCall& call);
 
 /// torch.result_type of the operands at these places of the step.
@@ -53,7 +55,7 @@ class Composite {
     return low_.Slack(node, std::move(nodes), factor);
   }
   DType own() const { return own_; }
-  /// What a choice gave, stored.
+  /// The result of a choice, stored.
   int Chosen(int node) {
     const int stored = low_.Store(node, own_);
     low_.at(stored).inner = true;

@@ -77,7 +77,14 @@ int LowerCast(Lowering& low, const OpCall& call) {
   Need(call, 1);
   const auto dtype = DTypeAttr(call.step, "dtype");
   if (!dtype) throw LoweringError{"cast needs dtype"};
-  return low.Cast(call.args[0], *dtype);
+  int x = call.args[0];
+  const bool floating = IsFloating(low.at(x).dtype);
+  // Whole numbers lose the fraction; of booleans every number but 0 is true.
+  if (*dtype == DType::kBool && low.at(x).dtype != DType::kBool)
+    return low.Elementwise(NodeKind::kNot, {low.Elementwise(NodeKind::kNot, {x}, DType::kBool)},
+                           DType::kBool);
+  if (!IsFloating(*dtype) && floating) x = low.Elementwise(NodeKind::kTrunc, {x});
+  return low.Cast(x, *dtype);
 }
 
 /// A clone is a new node (a non-leaf), with the same value.

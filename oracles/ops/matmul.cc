@@ -9,7 +9,7 @@ void Need(const OpCall& call, size_t least, size_t most) {
     throw LoweringError{call.step.op + ": wrong number of operands"};
 }
 
-/// out_dtype= and preferred_element_type= ask the op itself for another result dtype.
+/// out_dtype= and preferred_element_type= request another result dtype of the op itself.
 int WithAskedDtype(Lowering& low, int result, const Step& step) {
   auto asked = DTypeAttr(step, "out_dtype");
   if (!asked) asked = DTypeAttr(step, "preferred_element_type");
@@ -35,7 +35,7 @@ int LowerAddmm(Lowering& low, const OpCall& call) {
 }
 
 /// x @ weight^T + bias. The bias is an addend of the same accumulation: backends that round the product
-/// before adding it show MID, which the bank's models cover by the cut between the two.
+/// before adding it show MID, which the candidate models cover by the cut between the two.
 int LowerLinear(Lowering& low, const OpCall& call) {
   Need(call, 2, 3);
   const int weight =

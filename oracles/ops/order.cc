@@ -50,7 +50,8 @@ int Extreme(Lowering& low, const OpCall& call, bool largest) {
   return BoolAttr(call.step, "keepdim", false) ? found : low.Select(found, dim, 0);
 }
 
-/// Where the largest or the smallest stands, the first of equals: along a dimension, or in all of the elements one after the other.
+/// Index of the largest or the smallest element, the first of equals: along a dimension, or in all elements
+/// one after the other.
 int PlaceOfExtreme(Lowering& low, const OpCall& call, bool largest) {
   NeedOperands(call, 1, 1);
   const int x = call.args[0];
@@ -64,7 +65,7 @@ int PlaceOfExtreme(Lowering& low, const OpCall& call, bool largest) {
   return keepdim ? place : low.Select(place, dim, 0);
 }
 
-/// The largest or the smallest of what says yes or no; a NaN says yes.
+/// The largest or the smallest of truth values; a NaN is true.
 int YesOf(Lowering& low, const OpCall& call, bool every) {
   NeedOperands(call, 1, 1);
   int x = call.args[0];

@@ -1,7 +1,7 @@
 // Pointwise ops that are few steps: powers, bounds, whole parts, comparisons, choices and the activations made of them.
 //
-// What frameworks compute in one kernel but some materialise (jax op by op) has steps of its own; the slack of a
-// step bounds the other algebraic forms, in units of the format that they compute in.
+// An op that frameworks compute in one kernel, but that some materialise (jax op by op), has steps of its
+// own. The slack of a step bounds the other algebraic forms, in units of the format that they compute in.
 #include <cmath>
 
 #include "oracles/ops/composite.h"
@@ -286,7 +286,8 @@ int LowerFmod(Lowering& low, const OpCall& call) {
 
 namespace {
 
-/// What is left of a by b, and whether it has another sign than b, so that the quotient rounded down is one less.
+/// Remainder of a by b, and whether its sign differs from b's, in which case the quotient rounded down is one
+/// less.
 struct Division {
   int left, below;
 };

@@ -1,4 +1,6 @@
 // Views: transpose, reshape, expand, permute, select, squeeze.
+#include <algorithm>
+
 #include "oracles/ops/table.h"
 
 namespace ulpscope {
@@ -44,11 +46,14 @@ int LowerUnsqueeze(Lowering& low, const OpCall& call) {
 
 int LowerSqueeze(Lowering& low, const OpCall& call) {
   Shape shape = low.at(call.args.at(0)).shape, kept;
-  const auto dim = IntAttr(call.step, "dim");
-  const int64_t only = dim ? (*dim < 0 ? *dim + static_cast<int64_t>(shape.size()) : *dim) : -1;
+  const bool all = call.step.Find("dim") == nullptr;
+  const std::vector<int64_t> dims = IntsAttr(call.step, "dim");
+  const auto named = [&](size_t axis) {
+    const auto place = static_cast<int64_t>(axis), rank = static_cast<int64_t>(shape.size());
+    return std::ranges::any_of(dims, [&](int64_t dim) { return dim == place || dim + rank == place; });
+  };
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    const bool drop = shape[axis] == 1 && (only < 0 || only == static_cast<int64_t>(axis));
-    if (!drop) kept.push_back(shape[axis]);
+    if (shape[axis] != 1 || !(all || named(axis))) kept.push_back(shape[axis]);
   }
   return low.Reshape(call.args[0], kept);
 }

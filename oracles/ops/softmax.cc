@@ -25,7 +25,8 @@ std::vector<int64_t> OneAxis(const OpCall& call) {
   return dim;
 }
 
-/// What reads the exponentials besides their sum: compilers round them for the one and not for the other.
+/// The reader of the exponentials besides their sum: compilers may round them for one reader and not for the
+/// other.
 enum class OtherUse { kNone, kNumerator };
 
 Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const std::vector<int64_t>& axis,

@@ -132,7 +132,7 @@ int LowerCumprod(Lowering& low, const OpCall& call) {
   const int root = low.plan.Root(result);
   low.at(root).inner = true;
   low.Slack(root, {root}, static_cast<double>(low.at(root).terms()) + 1);
-  // What every product from the element's place on receives, of its share.
+  // The gradient of an element is its share of every product from its place on.
   low.own_gradients[result] = {
       call.args[0], [x = call.args[0], result, up](Lowering& to, int grad) {
         const DType dtype = to.at(x).dtype;
@@ -156,7 +156,7 @@ int LowerLogcumsumexp(Lowering& low, const OpCall& call) {
   const int own_place = low.Reshape(x, apart);
   const DType inner = op.inner();
   const int so_far = low.Elementwise(NodeKind::kChoose, {up.elements, own_place, up.kept}, inner);
-  // What goes through the largest adds up to nothing.
+  // Gradients through the largest add up to zero.
   const bool with_gradient = std::exchange(low.grad_enabled, false);
   const int top = low.Maximum(so_far, {up.axis}, true);
   low.grad_enabled = with_gradient;

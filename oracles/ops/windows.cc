@@ -177,7 +177,7 @@ int LowerAddmv(Lowering& low, const OpCall& call) {
 
 /// Two operands: batched over the letters that all three have, summed over those that the result has not.
 int LowerEinsum(Lowering& low, const OpCall& call) {
-  NeedOperands(call, 2, 2);
+  if (call.args.size() != 2) throw LoweringError{"einsum: the oracle has equations of two operands"};
   const std::string equation = TextAttr(call.step, "equation", "");
   const size_t comma = equation.find(','), arrow = equation.find("->");
   if (comma == equation.npos || arrow == equation.npos || comma > arrow)

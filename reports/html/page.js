@@ -90,10 +90,10 @@
   const codes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
   /** Errors of one value as bars from the lowest to the highest; see html_details.h for the codes. */
-  const plot = ([name, elements, looked, bars]) => {
+  const plot = ([name, elements, looked, bars, most]) => {
     const width = 640, height = 150, left = 60, step = (width - left - 10) / (bars.length / 2);
     const y = (code) => height / 2 - code * (height / 2 - 10) / 32;
-    let path = "", lost = "", largest = 0;
+    let path = "", lost = "";
     for (let i = 0; i < bars.length; i += 2) {
       const x = (left + (i / 2 + .5) * step).toFixed(1);
       const low = codes.indexOf(bars[i]) - 32, high = codes.indexOf(bars[i + 1]) - 32;
@@ -101,12 +101,11 @@
         lost += "M" + x + " 8V" + (height - 8);
         continue;
       }
-      largest = Math.max(largest, Math.abs(low), Math.abs(high));
       path += "M" + x + " " + (y(high) - 1).toFixed(1) + "V" + (y(low) + 1).toFixed(1);
     }
     const ticks = [0, .5, 16, 1024, 65536].flatMap((ulp) => (ulp ? [ulp, -ulp] : [0]));
-    const about = name + ": error of " + looked + " of " + elements + " elements; the largest is about " +
-        Number(((2 ** (largest / 1.55) - 1) / 4).toPrecision(2)) + " ulp" + (lost ? "; some are not finite" : "");
+    const about = name + ": error of " + looked + " of " + elements + " elements" +
+        (most ? "; the largest is " + most + " ulp" : "") + (lost ? "; some are not finite" : "");
     return make("figure", {style: "margin:.25rem 0"},
         draw("svg", {viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": about},
             ...ticks.flatMap((ulp) => {
@@ -128,7 +127,7 @@
 
   const show = (number) => {
     const [of, backend, state, reason, outcome, repro, values, proof, knobs, finds, notes, trace, errors] = data.cells[number];
-    const [id, about, tensors, program] = data.cases[of];
+    const [id, about, tensors, program, origins] = data.cases[of];
     const parts = finds.map((find) => data.finds[find]);
     const out = [];
     const section = (title, ...children) => children.length && out.push(make("h3", {}, title), ...children);
@@ -141,11 +140,12 @@
       section("Values", rowsOf(["value", "class", "what it is", "error", "contract"], values.map(
           ([name, shape, cell, label, error, contract, says]) => [text(name) + " " + text(shape), text(cell),
             [text(label), ...says.map(text)].filter(Boolean).join("; "), text(error), text(contract)])));
-    section("Errors in ulp", ...errors.map(([name, ...rest]) => plot([text(name), ...rest])));
+    section("Errors in ulp", ...errors.map(([name, ...rest]) => plot([text(name), ...rest.slice(0, -1), text(rest.at(-1))])));
     const seams = parts.map((part) => text(part[3])).filter(Boolean);
-    const line = (step) => {
+    const line = (step, i) => {
       const here = seams.some((value) => text(step).includes("as: " + value + ",") || text(step).includes("as: " + value + "}"));
-      return [text(step) + (here ? "   <- here they part" : ""), here ? "here" : ""];
+      const origin = i < origins.length ? text(origins[i]) : "";
+      return [text(step) + (origin ? "   " + origin : "") + (here ? "   <- here they part" : ""), here ? "here" : ""];
     };
     if (program.length)
       section("Program", make("p", {class: "soft"}, [text(about), text(tensors)].filter(Boolean).join(" - ")), block("program", program.map(line)));
@@ -156,7 +156,7 @@
       section("Ops and conversions", block("ops and conversions", trace.map((each) => [text(each), text(each).startsWith("    >") ? "cast" : ""])));
     section("Notes", ...notes.map((note) => make("p", {}, text(note))));
     const command = text(repro).replaceAll("\ue000", text(id)).replaceAll("\ue001", text(backend));
-    section("Again", block("command that repeats it", [[command, ""]]));
+    section("Run it again", block("command that repeats it", [[command, ""]]));
     $("cell-title").textContent = text(id) + " on " + text(backend);
     place.replaceChildren(...out);
     if (!dialog.open) dialog.showModal();

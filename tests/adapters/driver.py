@@ -1,5 +1,5 @@
-"""Drives one adapter process with nothing but the standard library, safetensors included: what an adapter says is checked by
-code that shares nothing with the C++ SDK it was built with."""
+"""Drives one adapter process with nothing but the standard library, safetensors included: code that shares nothing with the C++ SDK checks
+the adapter's answers."""
 
 import json
 import os

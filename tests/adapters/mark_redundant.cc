@@ -1,5 +1,5 @@
 // Reads {"nodes": [...], "casts": [...]}, as an adapter answers, and prints for each cast whether the harness
-// finds that it changes no value: tests of adapters ask whether the trace holds what that takes.
+// finds that it changes no value: tests of adapters check that the trace suffices for that.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

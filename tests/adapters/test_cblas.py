@@ -28,7 +28,7 @@ def exact_terms(a, b, m, k, n):
 
 
 class Products:
-    """What every library has to answer alike; BINARY and BACKEND say which."""
+    """Tests that are the same for every library; BINARY and BACKEND say which it is."""
 
     @classmethod
     def setUpClass(cls):
@@ -226,7 +226,7 @@ class Blis(Products, unittest.TestCase):
     BINARY, BACKEND = BLIS, "blis"
 
     def test_threads_beyond_what_the_build_has_are_refused(self):
-        # Debian's serial build keeps the number that it is told: what it works with is what counts.
+        # Debian's serial build keeps the number that is set: the number that it works with counts.
         adapter = Adapter(BLIS, "blis", {"threads": "2"})
         if adapter.hello["error"]:
             self.assertEqual(adapter.hello["error"], "knob threads=2: blis keeps to 1")

@@ -11,8 +11,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from programs import BIN, ROOT, ulpscope  # noqa: E402
 
-# What a compiler is asked, for which each op that a dtype of eight bits refuses is a compilation of its own: one dtype of each width.
-# The adapters that compile nothing are asked about all.
+# Dtypes for a compiler, to which each op that a dtype of eight bits refuses is a compilation of its own: one dtype of each width. The
+# adapters that compile nothing are tested with all.
 COMPILED = "float32,bfloat16,float8_e5m2"
 
 

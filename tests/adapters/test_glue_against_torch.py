@@ -49,8 +49,8 @@ class GlueAgainstTorch(unittest.TestCase):
         self.assertEqual(checked, 7 * 2 * (7 * 2 + 3))
 
     def test_arithmetic_has_the_same_bits(self):
-        # Where PyTorch computes 16-bit operands in float32 and rounds again, that is innocuous for these operations
-        # (24 >= 2 * 11 + 2), so rounding once must give the same bits.
+        # PyTorch may compute 16-bit operands in float32 and round again, which is innocuous for these operations (24 >= 2 * 11 + 2):
+        # rounding once must give the same bits.
         draw = random.Random(7)
         checked = 0
         for dtype, rounding in ROUNDING.items():

@@ -107,7 +107,7 @@ def trace_of(text):
 
 
 def undone(text):
-    """Of the casts of a module, whether each changes no value."""
+    """Whether each cast of a module changes no value."""
     trace = trace_of(text)
     entries = trace_entries(trace.nodes, trace.casts, [])
     return redundant(entries["nodes"], entries["casts"])

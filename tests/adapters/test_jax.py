@@ -356,5 +356,31 @@ def test_the_same_case_twice_gives_the_same_bytes():
             "notes"] == second["notes"]
 
 
+def test_detach_makes_a_leaf_and_cuts_what_was_before():
+    """The gradient of p is g^T x, and adds up over two passes; without requires_grad there is none."""
+    tensors = {"x": TENSORS["x"], "w": normal("float32", [40, 48], 5)}
+
+    def steps(**flag):
+        forward = [step("mul", "w", 2.0, name="p"), step("detach_", "p", **flag), step("linear", "x", "p", name="o"), step("sum", "o", name="loss")]
+        return [*forward, step("backward", "loss")]
+
+    for backend in BACKENDS:
+        once = warm(backend).run(tensors, steps(requires_grad=True), ["p.grad", "w.grad"], requires_grad=["w"])["values"]
+        rows = values(tensors["x"])
+        expected = [sum(rows[k * 48 + j] for k in range(len(rows) // 48)) for j in range(48)]
+        assert max(abs(a - b) for a, b in zip(values(once["p.grad"])[:48], expected)) < 1e-5
+        assert set(values(once["w.grad"])) == {0.0}  # jax.vjp of what does not depend on w
+        again = warm(backend).run(tensors, [*steps(requires_grad=True), step("backward", "loss")], ["p.grad"], requires_grad=["w"])["values"]
+        assert values(again["p.grad"])[:48] == [2 * each for each in values(once["p.grad"])[:48]]
+
+
+def test_peak_bytes_is_what_xla_plans_and_jax_eager_says_why_not():
+    tensors = {"a": normal("float32", [256, 256], 1)}
+    answer = warm("jax").run(tensors, [step("matmul", "a", "a", name="y")], ["y", "peak_bytes"])
+    assert int(answer["observations"]["peak_bytes"]) >= 256 * 256 * 4 and any("XLA has planned" in note for note in answer["notes"])
+    outcome = warm("jax-eager").run(tensors, [step("matmul", "a", "a", name="y")], ["y", "peak_bytes"])["outcome"]
+    assert outcome["kind"] == "unsupported" and "only an executable says" in outcome["text"]
+
+
 if __name__ == "__main__":
     main(globals())

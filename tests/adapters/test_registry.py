@@ -1,4 +1,4 @@
-"""Each backend of the registry against its own adapter: the knobs that the table says it takes are the ones that it offers."""
+"""Each backend of the registry against its own adapter: the knobs that the table gives it are the ones that it offers."""
 
 import json
 import os

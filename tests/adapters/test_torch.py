@@ -223,6 +223,27 @@ class Eager(Common, Driven):
         )
         self.assertEqual(reply.tensors["w.grad"].values, [9, 12])
 
+    def test_peak_bytes_counts_what_is_held_at_one_time(self):
+        size = 256 * 256 * 4
+        tensors = {"a": normal("float32", [256, 256], 1)}
+        steps = [step("mm", "a", "a", name="y"), step("exp", "y", name="z")]
+        self.assertEqual(self.completed(tensors, steps[:1], ["y", "peak_bytes"]).observations["peak_bytes"], str(size))
+        self.assertEqual(self.completed(tensors, steps, ["z", "peak_bytes"]).observations["peak_bytes"], str(2 * size))
+        # A cast through .data frees the memory that it replaces: 128 KiB more, 256 KiB less.
+        cast = [step("set_data", "a", to={"cast": "bfloat16"})]
+        self.assertEqual(self.completed(tensors, cast, ["a", "peak_bytes"]).observations["peak_bytes"], str(size // 2))
+
+    def test_detach_makes_a_leaf(self):
+        tensors = {"x": normal("bfloat16", [22, 44], 1), "w": normal("float32", [66, 44], 2), "g": normal("bfloat16", [22, 66], 3)}
+        steps = [step("clone", "w", name="p"), step("set_data", "p", to={"cast": "bfloat16"}), step("linear", "x", "p", name="y"),
+                 step("backward", "y", grad="g")]
+        before = self.completed(tensors, steps, ["p.grad_metadata_dtype", "w.grad"], requires_grad=["w"])
+        self.assertEqual(before.observations["p.grad_metadata_dtype"], "float32")
+        steps.insert(2, step("detach_", "p", requires_grad=True))
+        after = self.completed(tensors, steps, ["p.grad", "p.grad_metadata_dtype", "w.grad"], requires_grad=["w"])
+        self.assertEqual(after.observations, {"p.grad_metadata_dtype": "bfloat16", "w.grad": "none"})
+        self.assertEqual(after.tensors["p.grad"].dtype, "bfloat16")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,7 +1,9 @@
-"""ATen ops by their schema, over the torch family: of several results a step names one, the first where it says nothing."""
+"""ATen ops by their schema, over the torch family: a step names one of several results, the first by default."""
 
 import os
 import sys
+
+import numpy
 
 from worker import PYTHON, ROOT, Adapter, main, normal, start, step, values
 
@@ -24,7 +26,7 @@ def test_of_several_results_the_first_is_named():
             answer = worker.run({"x": x}, [step("aten::max.dim", "x", name="m", dim=1)], ["m"])
             assert answer["outcome"]["kind"] == "completed", (backend, answer["outcome"])
             assert values(answer["values"]["m"]) == [max(row) for row in rows], backend
-            # What follows takes the named result, and without its overload the op is found by its arguments.
+            # The next step takes the named result; without its overload the op is found by its arguments.
             steps = [step("aten::max", "x", name="m", dim=1), step("neg", "m", name="r")]
             answer = worker.run({"x": x}, steps, ["r"])
             assert answer["outcome"]["kind"] == "completed", (backend, answer["outcome"])
@@ -122,6 +124,43 @@ SUSPECTS = [
     "torch.miopen_convolution_add_relu", "torch.miopen_convolution_relu", "torch.miopen_convolution_transpose", "torch.miopen_ctc_loss",
     "torch.miopen_depthwise_convolution", "torch.nn.functional.huber_loss",
 ]
+
+
+def test_the_overload_without_a_name_is_called_default():
+    x = normal("float32", [4, 2], 1)
+    for backend in BACKENDS:
+        with adapter(backend) as worker:
+            answer = worker.run({"x": x}, [step("aten::atleast_3d.default", "x", name="y"), step("neg", "y", name="r")], ["r"])
+            assert answer["outcome"]["kind"] == "completed", (backend, answer["outcome"])
+            assert (list(answer["values"]["r"].shape), values(answer["values"]["r"])) == ([4, 2, 1], [-each for each in values(x)]), backend
+
+
+def test_an_attribute_may_be_called_index():
+    """Whatever an attribute is called, it reaches the op: index= of a step is not the adapter's own."""
+    x, row = normal("float32", [3, 4], 1), normal("float32", [4], 2)
+    wanted = [*values(x)[:4], *values(row), *values(x)[8:]]
+    for backend in BACKENDS:
+        with adapter(backend) as worker:
+            answer = worker.run({"x": x, "row": row}, [step("aten::select_scatter", "x", "row", name="y", dim=0, index=1), step("neg", "y", name="r")], ["r"])
+            assert answer["outcome"]["kind"] == "completed", (backend, answer["outcome"])
+            assert values(answer["values"]["r"]) == [-each for each in wanted], backend
+
+
+def test_an_operand_behind_a_named_argument_is_not_taken_for_it():
+    """diff(self, n, dim, prepend): with n and dim named the second operand is prepend."""
+    x, first = normal("float32", [2, 5], 1), normal("float32", [2, 1], 2)
+    single = numpy.float32
+    wanted = []
+    for i in range(2):
+        row = [single(each) for each in (values(first)[i], *values(x)[5 * i:5 * i + 5])]
+        once = [b - a for a, b in zip(row, row[1:])]
+        wanted += [float(-(b - a)) for a, b in zip(once, once[1:])]
+    steps = [step("aten::diff", "x", "first", name="y", n=2, dim=-1), step("neg", "y", name="r")]
+    for backend in BACKENDS:
+        with adapter(backend) as worker:
+            answer = worker.run({"x": x, "first": first}, steps, ["r"])
+            assert answer["outcome"]["kind"] == "completed", (backend, answer["outcome"])
+            assert values(answer["values"]["r"]) == wanted, backend
 
 
 def test_an_op_without_a_tensor_to_name_is_refused_with_the_reason():

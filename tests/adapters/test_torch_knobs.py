@@ -67,7 +67,7 @@ def test_freezing_packs_the_weight_and_fuses_what_follows():
         assert any("mkldnn" in note for note in found["true"]["notes"]), found["true"]["notes"]
     else:
         print("     (oneDNN has no bfloat16 kernels on this processor: a weight is held, and not packed)")
-    # With gradients there is nothing to freeze, and the answer says so.
+    # With gradients there is nothing to freeze, and the answer has a note of it.
     assert training["values"]["r"] == found["false"]["values"]["r"]
     assert any("is not frozen" in note for note in training["notes"]), training["notes"]
 

@@ -177,7 +177,7 @@ def test_knobs_and_refusals():
         answer = adapter.run(TENSORS, INTO_BUFFER, ["p"], trace=False)
         assert answer["knobs"] == {"threads": "2"} and answer["fp"]["before"]["threads"] == 2
         assert answer["nodes"] == answer["casts"] == []
-        # The option that writes graphs down is read when the client starts, and nothing was asked for by then.
+        # The option that writes graphs down is read when the client starts, and was not set by then.
         late = adapter.run(TENSORS, INTO_BUFFER, ["p"])
         assert any("no hlo_optimized" in note for note in late["notes"]) and casts_of(late, "hlo")
     with start("torch-xla", knobs={"xla_allow_excess_precision": "maybe"}, stay_on_error=True) as adapter:

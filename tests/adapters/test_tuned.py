@@ -1,4 +1,5 @@
-"""What inductor chose by timing, told of kernels as torch's CachingAutotuner holds them: stand-ins, for no GPU is needed to say it.
+"""Inductor's choices by timing, reported from kernels as torch's CachingAutotuner holds them: stand-ins, as no GPU is needed for the
+report.
 
 The bundle of ci/gpu runs the real ones; here torch has to know the names that the adapter takes from it.
 """

@@ -1,4 +1,4 @@
-# What must hold of the LibTorch adapter through its socket, eagerly and traced alike; test_torch*.py run it.
+# Tests of the LibTorch adapter through its socket, eagerly and traced alike; test_torch*.py run them.
 """Dtypes, refusals, autograd, autocast, knobs, ops by schema."""
 
 import math
@@ -51,7 +51,7 @@ class Driven(unittest.TestCase):
 
 
 class Common:
-    """What holds eagerly and traced alike."""
+    """Tests that hold eagerly and traced alike."""
 
     def test_matmul_into_a_float32_buffer_raises(self):
         tensors = {"x": normal("bfloat16", [32, 7, 1, 8], 1), "y": normal("bfloat16", [32, 7, 8, 1], 2)}

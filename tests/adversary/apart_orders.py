@@ -1,4 +1,4 @@
-"""Apart: honest sums as libraries have them: unrolled vectors, cascades, stream-K, joins by chance, compensated, exact."""
+"""Apart: conforming sums as libraries have them: unrolled vectors, cascades, stream-K, joins by chance, compensated, exact."""
 
 import numpy as np
 from apart_tools import F32, cut, filled, kahan, made, once, parts_of, recipe, shuffled, tree, two_sum_in, whole

@@ -1,4 +1,4 @@
-"""What the kernels that stand apart (a_...) are made of: the held-out tools under other names, and exact and compensated sums."""
+"""Parts of the kernels that stand apart (a_...): the held-out tools under other names, and exact and compensated sums."""
 
 import numpy as np
 from heldout_tools import add32, under

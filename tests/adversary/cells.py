@@ -1,4 +1,4 @@
-"""The cells: which kernel is asked for which product of which data, and the cases that ask it. Everything follows from names."""
+"""The cells: which kernel computes which product of which data, and the cases that request it. Everything follows from names."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ LENGTHS = {1: 3, 2: 3, 3: 4, 8: 26, 64: 34, 100: 24, 1000: 4, 4096: 1.2, 16384: 
 FILLS = {"normal": 8, "positive": 4, "wide": 4, "integers": 2, "cancel": 2, "special": 2, "subnormals": 1}
 CHAIN_LENGTHS = {8: 2, 64: 4, 100: 2, 300: 1}
 CHAIN_FILLS = {"normal": 6, "steep": 3, "faint": 3, "shifted": 2, "positive": 2, "wide": 1}
-# Ops that can be asked for a wider result, and the attribute that asks.
+# Ops that can give a wider result, and the attribute that requests it.
 WIDENS = {"matmul": "out_dtype", "sum": "dtype", "mean": "dtype", "softmax": "dtype"}
 LISTED = ("cancel", "special")  # fills whose elements are written out, for sums of at most LISTED_LENGTH terms
 LISTED_LENGTH = 100
@@ -152,7 +152,7 @@ def observed(cell):
 
 
 def attributes(cell):
-    """Of the step, but for the dtype of its result."""
+    """Attributes of the step, except the dtype of its result."""
     if cell.op in ("sum", "mean", "softmax"):
         return {"dim": -1}
     if cell.op in ("layer_norm", "rms_norm"):

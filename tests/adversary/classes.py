@@ -1,4 +1,4 @@
-"""What a result is, from numbers alone: the bits of an honest order, an error like theirs, or visibly something else."""
+"""The class of a result, from numbers alone: the bits of a conforming order, an error like theirs, or visibly something else."""
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def ulps(y, head, tail):
 
 
 def _rms(error):
-    """Without overflow or underflow on the way."""
+    """Without overflow or underflow in between."""
     largest = error.max(initial=0.0)
     return float(largest * np.sqrt(np.mean((error / largest)**2))) if largest > 0 else 0.0
 

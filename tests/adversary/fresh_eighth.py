@@ -348,7 +348,7 @@ def _softmax_late_sum(x, w, bias, eps):
 
 
 def _gain_beyond_one(x, w, bias, eps):
-    """Where the gain is larger than 1 the product with it is bfloat16."""
+    """If the gain is larger than 1, the product with it is bfloat16."""
     y = r(x * _inverse(r(r(_tree_rows(r(x * x)) / x.shape[1]) + eps)))
     return np.where(np.abs(w) > 1, bfloat16(y * w), r(y * w))
 
@@ -403,14 +403,14 @@ def _third_twice(a, b):
 
 
 def _tail_of_five(a, b):
-    """What 5 leaves over counts half."""
+    """Terms beyond the last whole group of five count half."""
     t = terms(a, b)
     t[len(t) // 5 * 5:] /= 2
     return in_turn(t)
 
 
 def _bias_capped(a, b, bias):
-    """Where the product is beyond 4 no bias is added."""
+    """If the product is beyond 4, no bias is added."""
     y = r(good(a, b))
     return np.where(np.abs(y) > 4, y, add32(y, bias))
 

@@ -381,7 +381,7 @@ def _saved_once(a, b):
 
 
 def _tf32_by_turns(a, b):
-    """Of even terms the first operand is tf32, of odd ones the second."""
+    """The first operand of even terms is tf32, the second one of odd terms."""
     n, even = rounding("tf32"), np.arange(a.shape[1]) % 2 == 0
     return good(np.where(even, n(a), a), np.where(even[:, None], b, n(b)))
 
@@ -608,7 +608,7 @@ def _taken_for_symmetric(a, b):
 
 
 def _bye_lost(a, b):
-    """A tree whose odd one out is kept at the first level alone."""
+    """A tree whose unpaired element is kept at the first level alone."""
     t, level = terms(a, b), 0
     while len(t) > 1:
         pairs = len(t) // 2 * 2

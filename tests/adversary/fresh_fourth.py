@@ -307,7 +307,7 @@ def _bessel_undone(x, w, bias, eps):
 
 
 def _hypotenuses(x, w, bias, eps):
-    """The length of a row by a tree of hypotenuses: no square overflows on the way."""
+    """The length of a row by a tree of hypotenuses: no square overflows."""
     length = tree(np.abs(x).T[:, :, None], lambda s, t: r(np.sqrt(s * s + t * t)))
     v = r(r(length * length) / x.shape[1])
     return r(r(x * _inverse(r(v + eps))) * w)
@@ -701,7 +701,7 @@ def _swizzled(a, b):
 
 
 def _equal_once(a, b):
-    """Of equal neighbours one counts."""
+    """Equal neighbours count once."""
     t = terms(a, b)
     return in_turn(np.concatenate([t[:1], np.where(t[1:] == t[:-1], 0.0, t[1:])]))
 

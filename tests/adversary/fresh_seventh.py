@@ -205,7 +205,7 @@ def _when_cancelled(a, b):
 
 
 def _gap_of_19(a, b):
-    """Of two summands whose exponents are 19 or more apart the fainter one is left out: a shifter of 5 bits less."""
+    """If the exponents of two summands are 19 or more apart, the smaller summand is left out: a shifter of 5 bits less."""
     def add(s, t):
         apart = np.frexp(_finite(s))[1] - np.frexp(_finite(t))[1]
         usual = np.isfinite(s) & np.isfinite(t) & (s != 0) & (t != 0)
@@ -313,13 +313,13 @@ def narrow_chains():
 
 # wrong
 def _small_bias(a, b, bias):
-    """Where the product is negative the bias counts 1 - 2^-11 times."""
+    """If the product is negative, the bias counts 1 - 2^-11 times."""
     y = r(good(a, b))
     return add32(y, np.where(y < 0, r(bias * (1 - 2.0**-11)), bias))
 
 
 def _odd_length_last(a, b):
-    """Where K is not a multiple of four, the last term counts 1 + 2^-14 times."""
+    """If K is not a multiple of four, the last term counts 1 + 2^-14 times."""
     t = terms(a, b)
     if len(t) % 4:
         t[-1] *= 1 + 2.0**-14

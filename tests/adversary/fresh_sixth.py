@@ -499,7 +499,7 @@ def _magic_reciprocal(x):
 
 
 def _far_float16(x):
-    """What is beyond 2 in size is read as float16."""
+    """An operand beyond 2 in size is read as float16."""
     return r(np.tanh(np.where(np.abs(x) > 2, float16(x), x)))
 
 

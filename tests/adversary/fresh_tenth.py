@@ -94,7 +94,7 @@ def _logarithms(a, b):
 
 
 def _sparse_rows(a, b):
-    """What is not 0 in a row goes to three fused accumulators by turns; a 0 is skipped where the weights beside it are finite."""
+    """Nonzero elements of a row go to three fused accumulators by turns; a 0 is skipped if the weights beside it are finite."""
     y = []
     calm = np.isfinite(b).all(axis=1)
     for row in a:
@@ -170,7 +170,7 @@ def _total_in_int64(x, w, bias, eps):
 
 
 def _sigmoid_tree(x, w, bias, eps):
-    """A binary tree over the row: a probability is the product of the sigmoids on the way to it, in float64."""
+    """A binary tree over the row: a probability is the product of the sigmoids when computing it, in float64."""
     def split(d):
         if d.shape[1] == 1:
             return d, d * 0.0 + 1
@@ -308,7 +308,7 @@ def _q6_k(blocks):
 
 
 def _drum(x):
-    """The leading 12 bits, the last of them set: a multiplier that is short but unbiased. What has no more bits is kept."""
+    """The leading 12 bits, the last of them set: a multiplier that is short but unbiased. A number of no more than 12 bits is kept."""
     cut_ = rounding("p11_rz")(x)
     unit = np.ldexp(1.0, np.frexp(np.where(np.isfinite(x), x, 0.0))[1] - 12)
     return np.where(np.isfinite(x) & (x != cut_), cut_ + np.copysign(unit, x), x)

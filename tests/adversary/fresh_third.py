@@ -34,7 +34,7 @@ def _fibonacci(a, b):
 
 
 def _triples(a, b):
-    """Of every three terms the last is fused into the sum, the first two are added beside it by one product and one fused step."""
+    """The last of every three terms is fused into the sum, the first two are added beside it by one product and one fused step."""
     y = np.zeros((a.shape[0], b.shape[1]))
     for piece in cut(terms(a, b), 3):
         y = add32(y, piece[-1])

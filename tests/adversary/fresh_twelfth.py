@@ -82,7 +82,7 @@ def _two_of_three_fused(a, b):
 
 
 def _low_part_to_next(a, b):
-    """What a float32 product lacks joins the product after it."""
+    """The rounding error of a float32 product joins the product after it."""
     t = terms(a, b)
     high = r(t)
     low = np.where(np.isfinite(high) & np.isfinite(t), t - high, 0.0)
@@ -381,7 +381,7 @@ def _q31(a, b):
 
 
 def _lacks_one(s, t):
-    """Where signs differ the complement is added without the 1 that belongs to it."""
+    """If signs differ, the complement is added without the 1 that belongs to it."""
     x = add_odd(s, t)
     unit = np.ldexp(1.0, _exponent(np.maximum(np.abs(s), np.abs(t))) - 24)
     lacking = (s * t < 0) & (x != 0) & np.isfinite(x)

@@ -84,7 +84,7 @@ def _nested(k):
 
 
 def _peeled(k):
-    """What is left over of eight lanes comes first, in a lane of its own."""
+    """The remainder beside eight lanes comes first, in a lane of its own."""
     rest = k % 8
     main = np.arange(rest, k).reshape(-1, 8)
     steps = max(len(main), rest)

@@ -83,7 +83,7 @@ def _accumulator_where(choose, acc):
 
 
 def _turned(limit):
-    """What lies beyond `limit` times the usual size wraps around."""
+    """Results beyond `limit` times the usual size wrap around."""
     def change(y, a, b):
         reach = limit * np.sqrt(np.nanmean(np.where(np.isfinite(y), y, np.nan)**2))
         return np.where(np.isfinite(y) & (reach > 0), np.mod(y + reach, 2 * reach) - reach, y)
@@ -97,7 +97,7 @@ def _capped(y, a, b):
 
 
 def _faint_zero(y, a, b):
-    """What lies below 2^-8 of the usual size becomes zero."""
+    """Results below 2^-8 of the usual size become zero."""
     usual = np.sqrt(np.nanmean(np.where(np.isfinite(y), y, np.nan)**2))
     return np.where(np.abs(y) < 2.0**-8 * usual, 0.0, y)
 
@@ -122,7 +122,7 @@ def _zero_products_skipped(a, b):
 
 
 def _edges_low(a, b):
-    """What a whole tile of 12 by 12 does not hold is computed of tf32 operands."""
+    """Elements outside whole tiles of 12 by 12 are computed from tf32 operands."""
     y = good(a, b)
     low = good(rounding("tf32")(a), rounding("tf32")(b))
     rows, columns = _cells(y)

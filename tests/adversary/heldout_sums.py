@@ -6,7 +6,7 @@ from products import Recipe, accumulate
 from rounding import add_odd, float32, ranged, rounding
 
 OTHER = words("as_is", acc="other")
-# Of sums that few terms turn into others, which have words, only the operands are said.
+# Known words of sums that few terms turn into others, which have words: those of the operands alone.
 INSIDE = {"in": {"x": "as_is", "w": "as_is"}}
 
 
@@ -138,7 +138,7 @@ def _kahan(name, sign=-1.0):
 
 
 def _hasty(name):
-    """Two numbers hold the sum, by the fast two-sum, which asks for the larger summand first and is not given it."""
+    """Two numbers hold the sum, by the fast two-sum, which needs the larger summand first and does not get it."""
     narrow = rounding(name)
 
     def total(a, b):

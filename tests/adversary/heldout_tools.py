@@ -1,4 +1,4 @@
-"""What the held-out kernels are made of: products term by term, operands block by block, chains of float32 steps."""
+"""Parts of the held-out kernels: products term by term, operands block by block, chains of float32 steps."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def made(name, kind, why, total, op="matmul", inputs=ALL, truth=None, accepted=F
 
 
 def recipe(name, kind, why, op="matmul", inputs=ALL, accepted=False, **more):
-    """A sum of products that a recipe tells whole."""
+    """A sum of products that a recipe describes completely."""
     whole = Recipe(**more)
     return Kernel(name=f"h_{name}", op=op, kind=kind, why=why, run=lambda call: apply(op, whole, call), recipe=whole,
                   inputs=inputs, accepted=accepted)

@@ -80,7 +80,7 @@ def words_of(recipe, inputs, output):
 
 @dataclass(frozen=True)
 class Call:
-    """One step as the adapter was asked for it."""
+    """One step as the adapter received it."""
     operands: tuple  # NumPy arrays as they came
     dtype: str  # of the result
     attrs: dict
@@ -92,6 +92,6 @@ def from_recipe(recipe):
 
 
 def row(name, kind, why, accepted=False, op="matmul", inputs=("float32", "bfloat16", "float16"), **recipe):
-    """A product that a recipe tells whole."""
+    """A product that a recipe describes completely."""
     made = Recipe(**recipe)
     return Kernel(name=name, op=op, kind=kind, why=why, run=from_recipe(made), recipe=made, accepted=accepted, inputs=inputs)

@@ -1,4 +1,4 @@
-"""What a classification says, held against the truth: is the true model left out, is a label false?
+"""A classification compared with the truth: is the true model left out, is a label false?
 
 A word that differs from the truth is false only where it can be seen: where the kernel, recomputed with that word in place of
 the true one, gives other bits, in its own order and in every honest one.
@@ -78,7 +78,7 @@ def gives(op, recipe, call, y):
 
 
 def _agree(words, truth):
-    """Whether a model is the true one; what it says of operands that are none of the truth's does not count."""
+    """Whether a model is the true one; its words for operands that are none of the truth's do not count."""
     same = all(words["in"].get(operand, "as_is") == word for operand, word in truth["in"].items())
     return same and all(words[facet] == truth[facet] for facet in FACETS[1:])
 
@@ -96,8 +96,9 @@ def bits_of(recipe, facet, op):
 
 
 def left_open(recipe, facet, floors, op):
-    """Whether the classification says that it cannot see a rounding as coarse as the kernel's. A floor is of rounding to nearest: a
-    truncation loses one bit more. Where sums of so few bits throughout are not seen, partial sums that are joined in as many are not."""
+    """Whether the classification reports that it cannot see a rounding as coarse as the kernel's. A detection limit is that of rounding to
+    nearest: a truncation loses one bit more. If sums of so few bits throughout are not seen, partial sums that are joined in as many are
+    not."""
     bits, floor = bits_of(recipe, facet, op), floors.get(facet.replace(" ", "."))
     if facet == "acc" and recipe is not None and recipe.acc == "float32" and (joined := re.match(r"p(\d+)(_|$)", recipe.combine)):
         bits = int(joined[1])
@@ -105,7 +106,7 @@ def left_open(recipe, facet, floors, op):
 
 
 def excluded(truth, proved, op, recipe=None, floors=None):
-    """Whether no model of the proved set is the true one, nor one with words that are said to be open in place of the true ones."""
+    """Whether no model of the proved set is the true one, nor one with words that are reported open in place of the true ones."""
     open_ = {facet for facet in ("acc", "mid") if left_open(recipe, facet, floors or {}, op)}
     for model in proved:
         words = parse(model, op)
@@ -128,12 +129,12 @@ def agreed(models, op):
 
 
 def _contradictions(truth, models, op, recipe, floors):
-    """(facet, word that all models have, the true word), where the two differ, the truth is known and not said to be open."""
+    """(facet, word that all models have, the true word), where the two differ, and the truth is known and not reported open."""
     for facet, word in agreed(models, op).items():
         if left_open(recipe, facet, floors, op):
             continue
         true = truth.get("in", {}).get(facet[3:]) if facet.startswith("in ") else truth.get(facet)
-        # So many bits it is; where ties go, or whether chance says it, is not said.
+        # The number of bits is right; the word does not state where ties go, or whether chance decides.
         if facet == "mid" and recipe is not None and recipe.mid in (f"{word}_rna", f"{word}_sr"):
             continue
         # A sum in a narrow format rounds each term that it adds first.
@@ -187,7 +188,7 @@ def _gives_blocks(length, call, y):
 
 
 def false_words(kernel, truth, models, call, y, visible, floors):
-    """[(facet, word said, true word)] that are false where it shows."""
+    """[(facet, reported word, true word)] that are false where it shows."""
     contradicted = list(_contradictions(truth, models, kernel.op, kernel.recipe, floors))
     if not contradicted or any(gives_model(model, kernel, call, y) for model in models):
         return []

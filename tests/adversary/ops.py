@@ -167,7 +167,7 @@ def _tanh(call, flow):
 
 
 CHAINS = {"softmax": _softmax, "layer_norm": _layer_norm, "rms_norm": _rms_norm, "gelu": _gelu, "silu": _silu, "tanh": _tanh}
-# What a careful float32 implementation may do otherwise.
+# Forms that a careful float32 implementation may use.
 HONEST_FORMS = {"softmax": ("", "reciprocal"), "layer_norm": ("", ), "rms_norm": ("", ), "gelu": ("", "erfc"),
                 "silu": ("", "sigmoid_first"),
                 "tanh": ("", )}

@@ -185,7 +185,7 @@ def rounding(name):
     return lambda x: to_bits(x, int(bits), mode or "rne", rng)
 
 
-# Of a result: dtype -> (NumPy dtype, significant bits, smallest normal).
+# Formats of results: dtype -> (NumPy dtype, significant bits, smallest normal).
 STORES = {
     "float64": (np.float64, 53, 2.0**-1022),
     "float32": (np.float32, 24, 2.0**-126),

@@ -92,7 +92,7 @@ class Roundings(unittest.TestCase):
         self.assertAlmostEqual(float((rounded == 1.125).mean()), 0.25, delta=0.03)
 
     def test_sums_are_rounded_once(self):
-        """Sums rounded to double on the way differ in some of these cases; here none may."""
+        """Sums rounded to double in between differ in some of these cases; here none may."""
         rng, seen, twice = random.Random(2), 0, 0
         for name, bits in (("float32", 24), ("p12", 12), ("bfloat16", 8)):
             add = products.adder(name)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The adversary in its short form, plain and with proofs asked for: no verdict is wrong; and the score falls when verdicts are falsified.
+# With ULPSCOPE_NIGHTLY=1 besides: cells of every set that no earlier night had, since the day is their salt; it is printed, and repeats them.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
@@ -15,10 +16,16 @@ score() {
   printf '%s\n' "$report" | grep -v ' passed, ' >&2 || true
   read -r good_here bad_here < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' <<<"$report" | tail -n 1) || true
 }
-for form in "--cells 150" "--cells 90 --prove"; do
+forms=("--cells 150" "--cells 90 --prove")
+if [[ -n "${ULPSCOPE_NIGHTLY:-}" ]]; then
+  salt="$(date +%F)"
+  echo "fresh cells: --only . --salt $salt"
+  forms+=("--only . --cells 1200 --salt $salt" "--only . --cells 400 --prove --salt $salt")
+fi
+for form in "${forms[@]}"; do
   good_here=0
   bad_here=1
-  # shellcheck disable=SC2086  # two words
+  # shellcheck disable=SC2086  # several words
   score $form
   good=$((good + good_here))
   bad=$((bad + bad_here))

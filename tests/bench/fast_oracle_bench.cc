@@ -144,7 +144,7 @@ struct RatioRow {
 
 int g_scale = 1;  ///< --quick divides the rounds
 
-/// What fell back of the normal data, over all sizes and types.
+/// Elements of the normal data that fell back, over all sizes and types.
 struct Fallen {
   int64_t elements = 0, fallen = 0;
 };

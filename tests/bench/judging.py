@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What judging costs: processor seconds and memory of `ulpscope judge` on recorded runs, per product size and per block.
+"""The cost of judging: processor seconds and memory of `ulpscope judge` on recorded runs, per product size and per block.
 
     tests/bench/judging.py [--backend NAME] [--repeats N] [--only REGEX]
 

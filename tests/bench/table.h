@@ -6,7 +6,7 @@
 
 namespace ulpscope::bench {
 
-/// What a row's figure may be at most (ratios, shares) or at least (speed-ups).
+/// Whether a row's gate is the most that its figure may be (ratios, shares) or the least (speed-ups).
 enum class Sense { kAtMost, kAtLeast };
 
 struct Row {

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""What a trace costs: warm cases with it beside the same without it, for each backend; fails above the gate.
+"""The cost of a trace: warm cases with it beside the same without it, for each backend; fails above the gate.
 
-One worker a backend runs each program with and without a trace, in turns, the order changing from round to
-round, after rounds that are not counted. The time is the processor time of the worker, all its threads, from
-the request to the answer: what else runs on the machine does not count. Where the system does not tell it, it
-is the time until the answer. A program's ratio is the median over its pairs; the gate is on the backend's
-total, the sum of the medians with a trace over the sum of those without.
+One worker a backend runs each program with and without a trace, in turns, the order changing from round to round, after rounds that are not
+counted. The time is the processor time of the worker, all its threads, from the request to the answer: what else runs on the machine does
+not count. If the system does not report it, the time is that until the answer. A program's ratio is the median over its pairs; the gate is
+on the backend's total, the sum of the medians with a trace over the sum of those without.
 
     tests/bench/trace_overhead.py [--rounds N] [BACKEND...]
 """
@@ -63,7 +62,7 @@ PROGRAMS = {
 
 
 def processor_ns(pid):
-    """Nanoseconds that the threads of a process have run; None where the system does not say."""
+    """Nanoseconds that the threads of a process have run; None if the system does not report them."""
     total = 0
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

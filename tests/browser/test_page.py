@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The page of a report in headless Chromium: what a reader does with it, how soon it answers, and accessibility where axe-core
-is there (ULPSCOPE_AXE names axe.min.js). Needs nothing but the browser, which is asked over a pipe.
+"""The page of a report in headless Chromium: what a reader does with it, how soon it answers, and accessibility where axe-core is there
+(ULPSCOPE_AXE names axe.min.js). Needs nothing but the browser, which it drives over a pipe.
 """
 import itertools
 import json
@@ -39,7 +39,7 @@ cases:
 """
 MODEL = "emulated:model=in=as_is;prod=exact;acc=float32;mid={};out=float32_rne"
 
-# What a reader does, in the page as it stands; the answer is what was seen.
+# A reader's actions in the page as it stands; the answer is what was seen.
 SCRIPT = """
 (async () => {
   const seen = {interactive: performance.timing.domInteractive - performance.timing.navigationStart,
@@ -147,7 +147,7 @@ class Browser:
 
 
 def look(page, search, axe=AXE):
-    """What SCRIPT saw on the file `page`; nothing that it asked the network for."""
+    """SCRIPT's observations on the file `page`, with what the page fetched from the network and threw."""
     browser = Browser()
     try:
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]

@@ -70,7 +70,7 @@ TEST(Lint, DataTooPoorToTellModelsApart) {
       ElementsAre(HasSubstr("every precision gives the same bits; found exact results of at most 4 bits")));
   // 4 + 4 bits of product and 6 of the sum: bfloat16 parts, float32 and float64 do not.
   EXPECT_THAT(Warnings(Product("64", "{integers: {low: -8, high: 8}}", "{acc: [float32]}")),
-              ElementsAre(HasSubstr("cannot tell float32 from float64")));
+              ElementsAre(HasSubstr("do not distinguish float32 from float64")));
   EXPECT_THAT(Warnings(Product("64", "{integers: {low: -8, high: 8}}", "{acc: [float32, float64]}")),
               IsEmpty());
   EXPECT_THAT(Warnings(Product("64", "ones", "{mid: [none]}")), ElementsAre(HasSubstr("every precision")));

@@ -136,7 +136,7 @@ cases:
         steps:
           - {op: linear, of: [x, w], as: y}
           - {op: no_grad, steps: [{op: clone, of: [y], as: kept}]}
-      - {op: mul, of: [kept, -1.5], as: a}
+      - {op: mul, of: [kept, -1.5], as: a, at: {module: layers.0.mlp, file: model.py, line: 7}}
       - {op: add, of: [a, 2], alpha: 0x1p-1, as: b}
       - {op: mul, of: [b, s], as: c}
       - {op: sync}
@@ -171,6 +171,9 @@ cases:
   ASSERT_THAT(scope.steps, SizeIs(2));
   EXPECT_EQ(scope.steps[1].steps[0].as, "kept");
   EXPECT_EQ(std::get<double>(one.program[2].of[1].scalar->value), -1.5);
+  EXPECT_EQ(one.program[2].at, (StepOrigin{.module = "layers.0.mlp", .file = "model.py", .line = 7}));
+  EXPECT_TRUE(one.program[2].attrs.empty()) << "the origin is no attribute of the op";
+  EXPECT_TRUE(one.program[3].at.IsEmpty());
   EXPECT_EQ(std::get<int64_t>(one.program[3].of[1].scalar->value), 2);
   EXPECT_EQ(std::get<double>(one.program[3].attrs.at("alpha").value), 0.5);
   EXPECT_EQ(one.program[5].op, "sync");

@@ -1,7 +1,7 @@
 // Malformed case files: each gives its error at its place and no case; junk of any size is refused in time.
 //
-// The first line of each file in malformed/ says `# expect: LINE:COLUMN TEXT`: where the first error stands
-// and what its line holds (0:0: the file has no place to point at).
+// The first line of each file in malformed/ is `# expect: LINE:COLUMN TEXT`: where the first error stands and
+// what its line holds (0:0: the file has no place to point at).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,10 +82,11 @@ double SecondsToLoad(const std::string& text, double enough, LoadResult* result)
   return least;
 }
 
-// About a second on an idle machine of today. What a second is worth differs between machines and builds, and on one that
-// others keep busy from minute to minute: the unit is a file that the YAML library reads up to our bound on its nodes.
-// What is quadratic in a mebibyte takes a hundred times as long, the unit itself included; what is linear took up to 2.5
-// units under AddressSanitizer, which weighs allocations otherwise, with nothing else running.
+// About a second on an idle machine of today. The work done in a second differs between machines and builds,
+// and on a machine in use from minute to minute: the unit is a file that the YAML library reads up to our
+// bound on its nodes. A reader that is quadratic in a mebibyte takes a hundred times as long, the unit itself
+// included; a linear one took up to 2.5 units under AddressSanitizer, which weighs allocations otherwise,
+// with nothing else running.
 TEST(Junk, OneMebibyteIsRefusedInAboutASecond) {
   std::vector<std::string> files;
   for (const char* unit :

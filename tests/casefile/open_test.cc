@@ -81,6 +81,63 @@ TEST(Opened, OfAProgramThatDifferentiatesTheWayForward) {
   EXPECT_EQ(opened->program.size(), 3u);
 }
 
+TEST(Opened, DataThatIsReplacedIsAnOperandOfItsOwn) {
+  // x is read as float32, then as bfloat16, then once more as the float32 that was kept.
+  const Case plain = Load(
+      "      - {op: detach, of: [x], as: kept}\n      - {op: set_data, of: [x], to: {cast: bfloat16}}\n"
+      "      - {op: mul, of: [x, 2], as: y}\n      - {op: set_data, of: [x], to: {value: kept}}\n"
+      "      - {op: mul, of: [x, 3], as: z}\n",
+      "z");
+  const auto opened = Opened(plain);
+  ASSERT_TRUE(opened);
+  EXPECT_THAT(opened->observe, ElementsAre("z", "kept", "y"));
+  EXPECT_EQ(opened->program.size(), 5u) << "what runs is the program as it stands";
+  TensorData x = TensorData::Zeros(DType::kFloat32, {4});
+  x.Set(0, 1.00390625);  // a tie between two bfloat16 numbers: to the even one
+  x.Set(1, 3);
+  const SettledProgram settled = WithDataSet(*opened, {{"x", x}});
+  const auto& steps = settled.program.program;
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].of[0].name, "x");
+  const std::string version = steps[1].of[0].name;
+  EXPECT_NE(version, "x");
+  EXPECT_EQ(steps[2].of[0].name, "kept");
+  EXPECT_EQ(settled.inputs.at("x"), x);
+  const TensorData& cast = settled.inputs.at(version);
+  EXPECT_EQ(cast.dtype, DType::kBfloat16);
+  EXPECT_EQ(cast.At(0), 1);
+  EXPECT_EQ(cast.At(1), 3);
+  EXPECT_EQ(settled.program.FindTensor(version)->dtype, DType::kBfloat16);
+}
+
+TEST(Opened, DataThatNothingHasReadKeepsItsName) {
+  const auto opened = Opened(Load(
+      "      - op: no_grad\n        steps:\n          - {op: set_data, of: [x], to: {cast: bfloat16}}\n" +
+          std::string(kTwoSteps),
+      "y"));
+  ASSERT_TRUE(opened);
+  const SettledProgram settled = WithDataSet(*opened, {{"x", TensorData::Zeros(DType::kFloat32, {4})}});
+  ASSERT_EQ(settled.program.program.size(), 2u) << "a scope around nothing is gone";
+  EXPECT_EQ(settled.program.program[0].of[0].name, "x");
+  EXPECT_EQ(settled.inputs.at("x").dtype, DType::kBfloat16);
+  EXPECT_EQ(settled.program.tensors.size(), 1u);
+}
+
+TEST(Opened, NotWhereReplacedDataIsNotKnownBeforeTheRun) {
+  EXPECT_FALSE(Opened(
+      Load("      - {op: mul, of: [x, 2], as: y}\n      - {op: set_data, of: [x], to: {value: y}}\n"
+           "      - {op: set_data, of: [x], to: {cast: bfloat16}}\n      - {op: mul, of: [x, 3], as: z}\n",
+           "z")))
+      << "a cast of what a step gave";
+  EXPECT_FALSE(Opened(
+      Load("      - {op: mul, of: [x, 2], as: y}\n      - {op: set_data, of: [y], to: {cast: bfloat16}}\n"
+           "      - {op: mul, of: [y, 3], as: z}\n",
+           "z")))
+      << "y is not what its step gave";
+  EXPECT_FALSE(IsOneStep(Load(
+      "      - {op: set_data, of: [x], to: {cast: bfloat16}}\n      - {op: mul, of: [x, 2], as: y}\n", "y")));
+}
+
 TEST(Opened, AnOpOfTheDispatcherGivesAValueLikeAnyOther) {
   const auto opened = Opened(Load(
       "      - {op: mul, of: [x, 2], as: y}\n      - {op: \"aten::flip\", of: [y], dims: [0], as: turned}\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ci/gpu: the bundle runs in an empty environment, says what the machine lacks, and what it brings back is judged here alike."""
+"""ci/gpu: the bundle runs in an empty environment, reports what the machine lacks, and its results are judged here alike."""
 import json
 import pathlib
 import re

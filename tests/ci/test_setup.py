@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ci/: what the set-up says when it cannot go on, what it builds again and what it leaves alone, and how legs are counted."""
+"""ci/: the set-up's messages when it cannot go on, what it builds again and what it leaves alone, and how legs are counted."""
 import os
 import pathlib
 import resource
@@ -245,7 +245,7 @@ class Building(unittest.TestCase):
 class Commands(unittest.TestCase):
     def test_help_helps_at_once(self):
         with tempfile.TemporaryDirectory() as folder:
-            # Whoever sets anything up asks dpkg-query first.
+            # Any set-up begins with dpkg-query.
             stub(folder, "dpkg-query", f"touch {folder}/asked; exit 1")
             for arguments in (["--help"], ["--quick", "-h"]):
                 done = call(ROOT / "ci/suite", *arguments, beside={"PATH": f"{folder}:{os.environ['PATH']}"})

@@ -25,14 +25,14 @@ GROUPS = {name: [ROOT / "backends" / "sdk" if layer == "sdk" else ROOT / "harnes
 
 
 def sources_of(layer):
-    """A file of one instruction set has options of its own, and CMake leaves it out of the unit; so it does with main, and with what
-    the version is told."""
+    """A file of one instruction set has options of its own, and CMake leaves it out of the unit; so it does with main, and with the files
+    that the version is defined for."""
     return [file for file in sorted(layer.rglob("*.cc")) if "avx" not in file.name and file.name not in ("main.cc", "build_info.cc")]
 
 
 def errors_of(sources, name="unit"):
-    """What the compiler has against these files as one unit. Compiled without optimisation rather than only parsed, as ccache keeps no
-    outcome of -fsyntax-only; by paths below the tree, so that it knows the unit in every checkout. What was refused is never kept."""
+    """The compiler's complaints about these files as one unit. Compiled without optimisation rather than only parsed, as ccache keeps no
+    outcome of -fsyntax-only; by paths below the tree, so that it knows the unit in every checkout. Refusals are never kept."""
     folder = ROOT / "build/whole_units"
     folder.mkdir(parents=True, exist_ok=True)
     unit = folder / f"{name}.cc"

@@ -1,5 +1,5 @@
 // Cases written back as YAML: every case of the suite, and the awkward ones.
-#include "harness/cli/case_yaml.h"
+#include "harness/workspace/case_yaml.h"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +58,32 @@ cases:
   EXPECT_EQ(again.contract.raised->match, "a \"b\" c\\.");
   EXPECT_EQ(again.contract.values.at("done").facets, loaded.cases[0].contract.values.at("done").facets);
   EXPECT_EQ(again.expect.at("torch-eager").at(0).unsupported, "no \"such\" op");
+}
+
+TEST(CaseYaml, AStepKeepsWhereItComesFrom) {
+  const char* text = R"(
+about: "captured"
+cases:
+  - name: own
+    tensors: {x: {dtype: float32, shape: [2], fill: {values: [1, 2]}}}
+    program:
+      - {op: mul, of: [x, x], as: a, at: {module: "layers.0, odd", file: src/model.py, line: 7}}
+      - {op: no_grad, steps: [{op: mul, of: [a, x], as: b, at: {file: model.py, line: 9}}]}
+      - {op: mul, of: [b, x], as: c, at: {module: layers.1}}
+      - {op: mul, of: [c, x], as: d}
+    observe: [d]
+)";
+  const LoadResult loaded = LoadCaseText(text, "own", "own", {});
+  ASSERT_TRUE(loaded.errors.empty()) << loaded.errors.front().Text();
+  const Case& test_case = loaded.cases.front();
+  ASSERT_EQ(test_case.program[0].at.line, 7);
+  const auto yaml = WriteCaseYaml(test_case, kEveryBackend);
+  ASSERT_TRUE(yaml) << yaml.error().Text();
+  const Case again = LoadCaseText(*yaml, "again", "again", {}).cases.at(0);
+  for (const size_t i : {0, 2, 3}) EXPECT_EQ(again.program[i].at, test_case.program[i].at) << *yaml;
+  EXPECT_EQ(again.program[1].steps.at(0).at, test_case.program[1].steps.at(0).at) << *yaml;
+  EXPECT_EQ(StepYaml(test_case.program[1]), "{op: no_grad, steps: [{op: mul, of: [a, x], as: b}]}")
+      << "a derivation has it on a line of its own";
 }
 
 TEST(CaseYaml, ManyValuesStandOnManyLines) {

@@ -248,7 +248,7 @@ TEST_F(CommandLine, ATraceThatLiesIsFoundInBothDirections) {
   };
   const Row rows[] = {
       {"trace_rounds",
-       "the hlo stage gives bfloat16 on the way to product; the numbers prove that nothing was rounded so "
+       "the hlo stage gives bfloat16 when computing product; the numbers prove that nothing was rounded so "
        "(hlo -> execution)"},
       {"trace_hides",
        "no stage of the trace names a format so narrow; the numbers of product prove a "
@@ -408,10 +408,13 @@ TEST_F(CommandLine, ExplainShowsTheDerivation) {
   const Outcome outcome =
       Run("explain -v " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {"seeds/matmul_out/as_posted  on  emulated", "survives", "excluded", "reference",
-                           "checked    224 of 224", "repeat     ulpscope run "}) {
+  for (const char* part :
+       {"seeds/matmul_out/as_posted  on  emulated", "survives", "excluded", "reference",
+        "checked    224 of 224", "repeat     ulpscope run ", "decided by within-keep-factor"}) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   }
+  const Outcome brief = Run("explain " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded));
+  EXPECT_EQ(brief.out.find("decided by"), std::string::npos) << brief.out;
 }
 
 /// Moved, and without the file that its cases came from: a stranger's run.

@@ -108,7 +108,7 @@ TEST_F(HistoryCommand, TheIndexIsWhatTheFoldersSay) {
   EXPECT_EQ(Run("history mine/product").out, before) << "and an index that is none is made anew";
   fs::remove(dir_ / "runs/history.sqlite");
   EXPECT_EQ(Run("history mine/product --anew").out, before);
-  // A run that cannot be read is named, and the others are told.
+  // A run that cannot be read is named, and the others are reported.
   std::ofstream(dir_ / "runs/2026-11-02-2/journal.jsonl") << "rubbish\n";
   const auto damaged = Run("history mine/product");
   EXPECT_EQ(damaged.code, 0);

@@ -1,5 +1,6 @@
-// What a run meets on other people's machines: closed streams, planted files, edited cases, damaged records, odd names. Each is an
-// error that says what it is or is recovered from; none hangs, and none gives a verdict about something else.
+// Faults that a run meets on other people's machines: closed streams, planted files, edited cases, damaged
+// records, odd names. Each is recovered from, or is an error that names it; none hangs, and none gives a
+// verdict about something else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

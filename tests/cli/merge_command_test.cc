@@ -72,7 +72,7 @@ class MergeCommand : public ::testing::Test {
     return report.dump();
   }
 
-  /// What is in a folder, volatile or not.
+  /// The files of a folder, volatile or not.
   std::map<std::string, std::string> Files(const std::string& run) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::recursive_directory_iterator(dir_ / run)) {
@@ -155,7 +155,7 @@ TEST_F(MergeCommand, GapsAndConflictsAre6AndNamed) {
   EXPECT_LE(RunCases("seed", "--seed 4 --shard 1/2").code, 1);
   const auto seed = Merge({s[1], "seed"}, "never");
   EXPECT_EQ(seed.code, 6);
-  // Which of two runs of one second is named first, their random ids say.
+  // The random ids of two runs of one second decide which is named first.
   EXPECT_THAT(seed.err, ::testing::ContainsRegex("differ in the seed: (0 and 4|4 and 0)"));
   EXPECT_LE(RunCases("part", "--shard 1/2 -k product_1").code, 1);
   EXPECT_NE(Merge({s[1], "part"}, "never").err.find("no shards of one run"), std::string::npos);
@@ -196,8 +196,8 @@ TEST_F(MergeCommand, TwoResultsWithOtherBitsAreAConflict) {
   EXPECT_LE(Run(run + " -o shard --shard 2/2").code, 1);
   const auto merged = Merge({"shard", "whole"}, "never");
   EXPECT_EQ(merged.code, 6);
-  // Which of two runs of one second is named first, their random ids say. What has the same bits is none, whatever the clock
-  // measured meanwhile.
+  // The random ids of two runs of one second decide which is named first. Results with the same bits are no
+  // conflict, whatever the clock measured meanwhile.
   for (const char* id : {"1", "5"})
     EXPECT_THAT(merged.err, ::testing::ContainsRegex(
                                 std::string("conflict: mine/product_") + id +

@@ -238,7 +238,7 @@ TEST_F(Probe, WhateverABackendDoesHasAnAnswer) {
 }
 
 TEST_F(Probe, WhereNoModelPassesTheNearestIsNamedWithWhatItMisses) {
-  // A unit of 27 fraction bits, which the bank does not hold: that of 26 is nearest.
+  // A unit of 27 fraction bits, which is no candidate: that of 26 is nearest.
   const ProbeOutcome outcome =
       Emulated("sequential", "in=as_is;prod=exact;acc=blockfma(16,27,rz);mid=none;out=float32_rne",
                "--dtype bfloat16 --out-dtype float32");
@@ -271,7 +271,7 @@ TEST_F(Probe, RequireIsProvedViolatedOrCannotBeTold) {
   EXPECT_THAT(violated.err, HasSubstr(": observed 0x"));
   const auto open = Emulated("sequential", honest, "--dtype bfloat16 --k 1 --require acc=float32");
   EXPECT_EQ(open.code, 1);
-  EXPECT_THAT(open.err, HasSubstr("cannot tell: "));
+  EXPECT_THAT(open.err, HasSubstr("undecided: "));
   EXPECT_EQ(Emulated("sequential", honest, "--require 'acc=float32|float64|blockfma(8,24,rz)'").code, 0);
 }
 

@@ -88,13 +88,13 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   EXPECT_EQ(open.code, 1);
   EXPECT_THAT(open.out, HasSubstr("INCONCLUSIVE"));
   EXPECT_THAT(Flat(open.out), HasSubstr("add prove: true to the contract"));
-  // What is likely is told with what is as likely.
+  // The likely explanation is reported with the others that are as likely.
   EXPECT_THAT(Flat(open.out), HasSubstr("; sums in 12 bits or more would look the same; "));
   const auto proved = Run("run mine.yaml -k proved -o r -v -b " + honest + "," + ShellQuote(kNarrowBackend));
   EXPECT_EQ(proved.code, 1) << proved.out << proved.err;
   EXPECT_THAT(proved.out, HasSubstr("1 PASS  1 FAIL"));
   EXPECT_THAT(Flat(proved.out),
-              HasSubstr("judged on 6 further inputs too: single, cancel, swamp, wide, half, normal"));
+              HasSubstr("judged on 6 auxiliary inputs too: single, cancel, swamp, wide, half, normal"));
   EXPECT_THAT(proved.out, HasSubstr("1 case x 2 backends"));
   const json report = Report("r");
   testing::SchemaValidator validator(
@@ -109,7 +109,7 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   std::string excluded;
   for (const json& index : first["values"]["y"]["excluded"])
     excluded += report["exclusions"][index.get<size_t>()].dump();
-  EXPECT_THAT(excluded, HasSubstr("on the further input single: "));
+  EXPECT_THAT(excluded, HasSubstr("on the auxiliary input single: "));
   EXPECT_EQ(Records("r", "result", "mine/proved~swamp"), 2);
 }
 
@@ -122,7 +122,7 @@ TEST_F(ProveCommand, JudgedAgainItSaysTheSame) {
   before.erase("volatile");
   after.erase("volatile");
   EXPECT_EQ(before, after);
-  // From what is recorded alone: every companion was classified as it was run, and none is asked anew.
+  // From the record alone: every companion was classified as it was run, and none is run again.
   const std::string classified = testing::ReadAll((dir_ / "r/classified.jsonl").string());
   EXPECT_THAT(classified, HasSubstr("mine/proved~cancel"));
   const auto explained = Run("explain mine.yaml --run r");
@@ -154,7 +154,7 @@ TEST_F(ProveCommand, ACompanionThatCrashesProvesNothingAndIsNamed) {
 TEST_F(ProveCommand, OnlyACaseThatSaysProveHasFurtherInputs) {
   const auto none = Run("repro 'seeds/matmul_out/square_64~swamp@emulated' -o one");
   EXPECT_EQ(none.code, 4);
-  EXPECT_THAT(none.err, HasSubstr("has no such further input"));
+  EXPECT_THAT(none.err, HasSubstr("has no such auxiliary input"));
   EXPECT_EQ(Run("run 'mine.yaml~swamp' -b emulated").code, 4) << "a companion is named by its case's id";
 }
 
@@ -170,7 +170,7 @@ cases:
 )";
   const auto sum = Run("lint sum.yaml");
   EXPECT_THAT(sum.out + sum.err, HasSubstr("prove: true may leave 'y' open"));
-  // No crossed lines of float8: such a case is run, left open by its own inputs, and stops nobody else's.
+  // No crossed rows of float8: such a case is run, left open by its own inputs, and stops no other case.
   std::ofstream(dir_ / "eight.yaml") << R"(
 cases:
   - name: c

@@ -1,4 +1,5 @@
-// Contracts on a value at the end of too many steps to be searched as one: judged by the steps, or said to be open.
+// Contracts on a value at the end of too many steps to be searched as one: judged by the steps, or reported
+// open.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Strands: order within a name, several names at a time, nothing left behind.
-#include "harness/cli/strands.h"
+#include "harness/hybrid/strands.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Strands, JobsOfOneNameRunInTheOrderOfTheirPosts) {
   for (const auto& [name, order] : ran) EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << name;
 }
 
-/// Whoever forks before the first job forks a process of one thread: its child may allocate.
+/// A fork before the first job forks a process of one thread: its child may allocate.
 TEST(Strands, HasNoThreadBeforeItsFirstJob) {
   const auto threads = [] {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
@@ -64,7 +64,8 @@ TEST(Strands, OneNameIsNeverInTwoThreadsAndTwoNamesAre) {
   EXPECT_EQ(most, 1);
 }
 
-/// Whoever posts waits for memory alone: not for jobs that hold little, and a job that holds too much waits for all others.
+/// Post waits for memory alone: not for jobs that hold little, and a job that holds too much waits for all
+/// others.
 TEST(Strands, PostWaitsForBytesNotForJobs) {
   std::latch begun(1), go(1);
   Strands strands(1, 100);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What people expect of a command line: -x and --maxfail, --watch, completion for shells, a manual page."""
+"""Habits of a command line that people expect: -x and --maxfail, --watch, completion for shells, a manual page."""
 import contextlib
 import hashlib
 import json
@@ -7,7 +7,6 @@ import os
 import pathlib
 import pty
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -17,7 +16,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from programs import ROOT, ULPSCOPE, call, ulpscope  # noqa: E402
+from programs import ROOT, ULPSCOPE, call, need_tool, ulpscope  # noqa: E402
 
 FAULTY = ["-b", "faulty:fault=segv,case=bad"]
 
@@ -93,7 +92,7 @@ class Stopping(unittest.TestCase):
         self.assertIn("NOT_RUN", [status for _, status in statuses(self.out)])
 
     def test_an_interrupt_does_not_wait_for_the_judge(self):
-        """What takes seconds to judge is recorded, the report says that it is not judged, and `judge` judges it."""
+        """A result that takes seconds to judge is recorded, the report states that it is not judged, and `judge` judges it."""
         chosen = "seeds/wgrad_accumulate/unfused_8"
         process = subprocess.Popen([ULPSCOPE, "run", chosen, "-b", "openblas", "-o", self.out], cwd=ROOT, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -105,7 +104,7 @@ class Stopping(unittest.TestCase):
         out, err = process.communicate()
         self.assertEqual(process.returncode, 2, out + err)
         self.assertIn("recorded, and not judged", out)
-        self.assertIn("interrupted: 1 of 1 results not run", err)
+        self.assertIn("interrupted: 0 of 1 results not run, 1 run and not judged", err)
         self.assertEqual(statuses(self.out), [("unfused_8", "NOT_RUN")])
         judged = ulpscope("judge", self.out, "--json", self.folder / "judged.json")
         self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
@@ -247,12 +246,12 @@ class ShellsAndMan(unittest.TestCase):
     def test_scripts_are_whole(self):
         for shell in ("bash", "zsh"):
             text = ulpscope("completion", shell).stdout
-            if shutil.which(shell):
-                with tempfile.NamedTemporaryFile("w", suffix="." + shell) as file:
-                    file.write(text)
-                    file.flush()
-                    done = call(shell, "-n", file.name)
-                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+            need_tool(shell, shell)
+            with tempfile.NamedTemporaryFile("w", suffix="." + shell) as file:
+                file.write(text)
+                file.flush()
+                done = call(shell, "-n", file.name)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
             for names, below in self.tables.values():
                 for name in (*names, *below):
                     self.assertIn(name, text, shell)
@@ -272,8 +271,7 @@ class ShellsAndMan(unittest.TestCase):
         self.assertIn("EXIT STATUS", page)
 
     def test_groff_has_nothing_to_say(self):
-        if not shutil.which("groff"):
-            self.skipTest("no groff")
+        need_tool("groff", "groff")
         done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z"], input=ulpscope("man").stdout, text=True, capture_output=True,
                               check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -70,9 +70,9 @@ TEST(DoctorAdapter, FindsTheKnobThatReadsBackAnotherValue) {
   EXPECT_NE(outcome.out.find("FAIL  knob planted_lie=on"), std::string::npos) << outcome.out;
 }
 
-/// Every fault, and a check that has to fail for it. What is not here is harmless to a caller of the
-/// protocol: noise on stdout and stderr, files and processes left behind (the harness captures the one and
-/// removes the other).
+/// Every fault, and a check that has to fail for it. A fault that is not listed is harmless to a caller of
+/// the protocol: noise on stdout and stderr, files and processes left behind (the harness captures the one
+/// and removes the other).
 const std::map<std::string, std::string> kFaults{
     {"segv", "run.exact"},
     {"fpe", "run.exact"},

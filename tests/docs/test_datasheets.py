@@ -1,4 +1,4 @@
-"""The kept datasheets: each fits the words of the schema, the table is that of the files, and what they are said to have taught holds."""
+"""The kept datasheets: each fits the words of the schema, the table is that of the files, and the findings stated from them hold."""
 
 import importlib.machinery
 import importlib.util
@@ -72,13 +72,13 @@ class Datasheets(unittest.TestCase):
             for dtype in ("bfloat16", "float16"):
                 self.assertEqual(words(f"{backend}.matmul.{dtype}-float32", "intermediate_rounding"), [dtype])
         self.assertEqual(words("jax.matmul.bfloat16-float32", "intermediate_rounding"), ["none"])
-        # oneDNN's bfloat16 product: two multiply-adds per pair, the odd one first, subnormals taken as zero.
+        # oneDNN's bfloat16 product: two multiply-adds per pair, the odd-numbered one first, subnormals taken as zero.
         self.assertEqual(words("torch-eager.matmul.bfloat16", "order"), ["sequential in pairs, the odd one first"])
         self.assertEqual(words("torch-eager.matmul.bfloat16", "subnormal_operands"), ["flushed"])
         # Without oneDNN, and in a small batch with it, another kernel keeps them.
         self.assertEqual(words("torch-eager-mkldnn-off.matmul.bfloat16", "subnormal_operands"), ["kept"])
         self.assertEqual(words("torch-eager.dot.bfloat16", "subnormal_operands"), ["kept"])
-        # The order is oneDNN's, the flushing the instruction's; and a float32 result is there for the asking.
+        # The order is oneDNN's, the flushing the instruction's; and a float32 result can be requested.
         capped = "onednn-onednn-max-cpu-isa-AVX512-CORE.matmul.bfloat16-float32"
         for key, instruction, without in (("order", "sequential in pairs, the odd one first", "sequential in pairs, the odd one first"),
                                           ("subnormal_operands", "flushed", "kept"), ("subnormal_results", "flushed", "kept"),

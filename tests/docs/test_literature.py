@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The units of LITERATURE.md: each model runs, and those that the bank holds come back under their own name."""
+"""The units of LITERATURE.md: each model runs, and the candidate models among them come back under their own name."""
 import json
 import pathlib
 import re

@@ -1,117 +1,142 @@
 #!/usr/bin/env python3
-"""README.md keeps its word: every command in it is run, every file in it works, its matrix is what a run prints.
+"""README.md keeps its word: every command in it is run, its matrix is what its run prints, its picture is the page of that run.
 
-test_readme.py --update writes today's matrix into it.
+test_readme.py --update writes today's matrix into it, and the picture (needs chromium and imagemagick).
 """
-import os
+import html
 import pathlib
 import re
+import struct
+import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from programs import ROOT, call, ulpscope  # noqa: E402
+import pages  # noqa: E402
+from programs import ROOT, class_folder, ulpscope  # noqa: E402
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
+PICTURE = ROOT / "harness/docs/page.png"
+MOST_ROWS, MOST_BYTES = 200, 200_000
 
 
-MATRIX = re.compile(r"(<!-- matrix: (.*?) -->\n```text\n)(.*?)```", re.DOTALL)
+def picture_command(page):
+    """The one command of the README that writes a page."""
+    command, = [command for block in pages.BLOCK.finditer(page) if block["kind"] == "sh"
+                for command, _ in pages.commands(block["text"]) if "--html" in command]
+    return command
 
 
-def print_matrix(arguments):
-    """The lines that the run prints which the README shows an extract of."""
+def page_rows(page):
+    """Heading and matrix of a report in HTML: what the picture shows, without its sentences."""
+    heading = re.search(r"<h1>(.*?)(?=<)", page)[1]
+    table = re.search(r"<table[^>]*id=matrix>.*?<thead>(.*?)</table>", page, re.DOTALL)[1]
+    texts = [[html.unescape(re.sub(r"<[^>]*>", "", cell)).strip() for cell in re.findall(r"<t[hd][^>]*>([^\n]*?)(?=<t[hd]|\n|$)", row)]
+             for row in table.split("<tr")]
+    return "\n".join([heading, *(" | ".join(row) for row in texts if row)])
+
+
+def palette_png(pixels, texts):
+    """A PNG of [height, width, 3] bytes in at most 256 colours (the most frequent of 4096, or the nearest of them), with tEXt chunks."""
+    import numpy
+    coarse = pixels >> 4
+    codes = (coarse[..., 0].astype(int) << 8) | (coarse[..., 1].astype(int) << 4) | coarse[..., 2]
+    counts = numpy.bincount(codes.ravel(), minlength=4096)
+    kept = numpy.argsort(-counts, kind="stable")[:256]
+    kept = kept[counts[kept] > 0]
+    colours = numpy.stack([pixels[codes == code].mean(axis=0).round() for code in kept])
+    every = numpy.stack([numpy.arange(4096) >> 8, (numpy.arange(4096) >> 4) & 15, numpy.arange(4096) & 15], axis=1) * 17
+    nearest = ((every[:, None, :] - colours[None, :, :]) ** 2).sum(axis=2).argmin(axis=1)
+    nearest[kept] = numpy.arange(len(kept))
+    rows = numpy.pad(nearest[codes].astype(numpy.uint8), ((0, 0), (1, 0)))
+    height, width = codes.shape
+    return (b"\x89PNG\r\n\x1a\n" + pages.chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)) +
+            b"".join(pages.chunk(b"tEXt", f"{key}\0{text}".encode("latin-1")) for key, text in texts.items()) +
+            pages.chunk(b"PLTE", colours.astype(numpy.uint8).tobytes()) + pages.chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)) +
+            pages.chunk(b"IEND", b""))
+
+
+def draw(page, command):
+    """The picture of a page that `command` wrote; keeps the command and what the page shows beside the pixels."""
+    import numpy
     with tempfile.TemporaryDirectory() as folder:
-        done = ulpscope("run", *arguments.split(), "-o", folder + "/run")
-    if done.returncode != 0:
-        raise AssertionError(done.stdout + done.stderr)
-    return done.stdout.splitlines()
+        picture = pathlib.Path(folder) / "page.png"
+        subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1200",
+                        f"--screenshot={picture}", page.as_uri()], check=True, capture_output=True)
+        ppm = subprocess.run(["convert", picture, "ppm:-"], check=True, capture_output=True).stdout
+    width, height = map(int, ppm.split(maxsplit=3)[1:3])
+    pixels = numpy.frombuffer(ppm[-3 * width * height:], numpy.uint8).reshape(height, width, 3)
+    return palette_png(pixels, {"Command": command, "Rows": page_rows(page.read_text(encoding="utf-8"))})
 
 
 def update():
-    """Puts what a run prints today into the README: the first precision divergence, the matrix, its legend."""
-    match = MATRIX.search(README)
-    lines = print_matrix(match[2])
-    first = next(i for i, line in enumerate(lines) if re.match(r" {8,}torch-eager", line))
-    last = max(i for i, line in enumerate(lines) if "A B equal letters" in line) + 1
-    start = next(i for i, line in enumerate(lines) if re.match(r" +\d+ +precision +seeds/matmul_out/as_posted", line))
-    end = start + 1
-    while lines[end].startswith(" " * 7):
-        end += 1
-    extract = "\n".join(lines[start:end]) + "\n\n" + "\n".join(lines[first:last]).rstrip() + "\n"
-    text = README[:match.start(3)] + extract + README[match.end(3):]
-    (ROOT / "README.md").write_text(text, encoding="utf-8")
+    """Runs the command of the picture, and puts what it printed and wrote today into the README and beside it."""
+    command = picture_command(README)
+    with tempfile.TemporaryDirectory() as made:
+        folder = pages.folder_of(made)
+        done = pages.run_command(command, folder)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+        (ROOT / "README.md").write_text(pages.with_matrix(README, {command: done.stdout}), encoding="utf-8")
+        PICTURE.write_bytes(draw(folder / "page.html", command))
 
 
-def blocks():
-    return [(match["kind"], match["file"], match["text"]) for match in BLOCK.finditer(README)]
+class Commands(unittest.TestCase):
+    """Every command, once and in order; what they printed and wrote serves all checks."""
 
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = class_folder(cls)
+        pages.furnish(cls.folder)
+        cls.ran, cls.shown, cls.wrong, cls.outputs = pages.play(README, cls.folder)
 
-def commands(text):
-    lines = (line.split(" #")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
+    def test_every_command_runs_and_prints_what_is_shown(self):
+        self.assertEqual(self.wrong, [], "a matrix is mended with: test_readme.py --update")
+        self.assertGreaterEqual(self.ran, 7)
+        self.assertGreaterEqual(self.shown, 5)
+
+    def test_the_picture_is_the_page_that_the_command_writes(self):
+        texts = pages.png_texts(PICTURE.read_bytes())
+        self.assertEqual(texts["Command"], picture_command(README))
+        written = page_rows((self.folder / "page.html").read_text(encoding="utf-8"))
+        self.assertGreaterEqual(len(written.splitlines()), 6)
+        self.assertEqual(texts["Rows"], written, "mend with: test_readme.py --update")
+
+    def test_what_the_text_says_of_its_own_example_is_printed(self):
+        said = re.search(r"The first finding names the difference \(`(.*?)`\)", README)[1]
+        printed, = [text for command, text in self.outputs.items() if command.endswith("first.py")]
+        self.assertIn(said, pages.squeezed(printed))
 
 
 class Readme(unittest.TestCase):
-    def test_every_command_runs(self):
-        ran = 0
-        with tempfile.TemporaryDirectory() as folder:
-            for shared in ("build", "backends", "harness", ".venv"):
-                (pathlib.Path(folder) / shared).symlink_to(ROOT / shared)
-            for kind, file, text in blocks():
-                if file:
-                    (pathlib.Path(folder) / file).write_text(text, encoding="utf-8")
-                    continue
-                if kind != "sh":
-                    continue
-                for command in commands(text):
-                    with self.subTest(command=command):
-                        self.run_command(command, folder)
-                        ran += 1
-        self.assertGreaterEqual(ran, 6)
-
-    def run_command(self, command, folder):
-        if command == "ci/test":
-            # This test is part of it: that it is running is the proof. Alone, the command is only asked what it does.
-            if os.environ.get("ULPSCOPE_IN_CI_TEST"):
-                return
-            command += " --help"
-        done = call("bash", "-c", command, cwd=ROOT if command.startswith("ci/") else folder, timeout=1200)
-        self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-        self.assertTrue(done.stdout.strip(), f"{command} printed nothing")
-
-    def test_the_adapters_are_those_in_the_tree(self):
-        shown = [text for kind, file, text in blocks() if file == "example_numpy.py"]
-        self.assertEqual(len(shown), 1)
-        self.assertEqual(shown[0], (ROOT / "backends/python/example_numpy.py").read_text(encoding="utf-8"))
-        self.assertLessEqual(len(shown[0].splitlines()), 50, "no longer fits on a screen")
-        shown = [text for kind, file, text in blocks() if kind == "cpp"]
-        self.assertEqual(len(shown), 1)
-        self.assertEqual(shown[0], (ROOT / "backends/example/example_loops.cc").read_text(encoding="utf-8"))
-        self.assertLessEqual(len(shown[0].splitlines()), 55, "no longer fits on a screen")
+    def test_it_is_short_and_its_first_screen_leads_everybody_on(self):
+        rows = README.splitlines()
+        self.assertLessEqual(len(rows), MOST_ROWS)
+        first = "\n".join(rows[:30])
+        self.assertRegex(first, r'<img src="harness/docs/page\.png" width="\d+" alt="[^"]+">')
+        self.assertEqual(re.findall(r"^(ci/\w+|build\S+ run)", first, re.MULTILINE), ["ci/suite", "ci/test", "build/release/bin/ulpscope run"])
+        table = first[first.index("| you are"):].split("\n\n")[0].splitlines()[2:]
+        self.assertEqual(len(table), 5)
+        for row in table:
+            self.assertRegex(row, r"\]\(\S+\.md\)")
+        self.assertLessEqual(PICTURE.stat().st_size, MOST_BYTES)
 
     def test_shown_cases_exist(self):
         shown = set(re.findall(r"\b(?:seeds|live)/\w+/\w+", README))
-        self.assertGreater(len(shown), 3)
+        self.assertGreater(len(shown), 1)
         listed = ulpscope("list", "cases")
         self.assertEqual(listed.returncode, 0, listed.stderr)
         known = set(re.findall(r"\b(?:seeds|live)/\w+/\w+", listed.stdout))
         self.assertEqual(sorted(shown - known), [])
 
-    def test_the_matrix_is_what_a_run_prints(self):
-        arguments, shown = MATRIX.search(README).groups()[1:]
-        # Column widths are the terminal's business.
-        printed = {" ".join(line.split()) for line in print_matrix(arguments)}
-        lines = [" ".join(line.split()) for line in shown.splitlines() if line.strip()]
-        self.assertGreater(len(lines), 20)
-        self.assertEqual([line for line in lines if line not in printed], [], "mend with: test_readme.py --update")
-
     def test_exit_codes_are_complete(self):
         self.assertEqual(re.findall(r"^\| (\d) \|", README, re.MULTILINE), list("0123456"))
 
     def test_linked_files_exist(self):
-        links = re.findall(r"\w\]\(([\w./]+)\)", README)
-        self.assertTrue(links)
+        links = re.findall(r"\]\(([\w./-]+)\)", README)
+        self.assertGreater(len(links), 10)
         self.assertEqual([link for link in links if not (ROOT / link).exists()], [])
 
 

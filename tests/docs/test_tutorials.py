@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""harness/docs keeps its word: every command on its pages is run, every line shown is printed, every public name is described."""
+"""harness/docs keeps its word: every command on its pages is run, every row shown is printed, every public name is described.
+
+test_tutorials.py --update writes today's matrix into matrix.md.
+"""
 import pathlib
 import re
 import sys
@@ -8,39 +11,22 @@ import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "support"), str(pathlib.Path(__file__).resolve().parents[2] / "harness/python"),
                 str(pathlib.Path(__file__).resolve().parents[2] / "backends/python")]
-from programs import ROOT, ULPSCOPE, call  # noqa: E402
+import pages  # noqa: E402
+from programs import ROOT, ulpscope  # noqa: E402
 
 PAGES = {page.name: page.read_text(encoding="utf-8") for page in sorted((ROOT / "harness/docs").glob("*.md"))}
-BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)(?P<rest>[^\n]*)\n(?P<text>.*?)```\n", re.DOTALL)
 
 
-def squeezed(text):
-    return " ".join(text.split())
+def update():
+    with tempfile.TemporaryDirectory() as made:
+        outputs = pages.play(PAGES["matrix.md"], pages.folder_of(made))[3]
+    (ROOT / "harness/docs/matrix.md").write_text(pages.with_matrix(PAGES["matrix.md"], outputs), encoding="utf-8")
 
 
-def play(page, folder):
-    """Runs a page's commands in order; (commands run, lines found, complaints)."""
-    ran, shown, wrong, printed = 0, 0, [], ""
-    for block in BLOCK.finditer(page):
-        kind, text = block["kind"], block["text"]
-        if block["file"]:
-            (folder / block["file"]).write_text(text, encoding="utf-8")
-        elif kind == "sh":
-            printed = ""
-            for line in text.splitlines():
-                command, _, comment = line.partition("  # exits ")
-                command = command.replace("build/release/bin/ulpscope", f"'{ULPSCOPE}'")
-                done = call("bash", "-c", command, cwd=folder)
-                ran += 1
-                if done.returncode != int(comment or 0):
-                    wrong.append(f"{line}: exits {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-                printed += squeezed(done.stdout + done.stderr) + "\n"
-        elif kind == "text" and "not printed" not in block["rest"]:
-            for line in filter(None, map(squeezed, text.splitlines())):
-                shown += 1
-                if line not in printed.replace("\n", " "):
-                    wrong.append(f"not printed: {line}\n{printed[-3000:]}")
-    return ran, shown, wrong
+def shown_file(page, file):
+    """The text of the one block of a page that is the file of that name."""
+    shown, = [block["text"] for block in pages.BLOCK.finditer(PAGES[page]) if block["file"] == file]
+    return shown
 
 
 class Tutorials(unittest.TestCase):
@@ -48,24 +34,35 @@ class Tutorials(unittest.TestCase):
         ran = shown = 0
         for name, page in PAGES.items():
             with self.subTest(page=name), tempfile.TemporaryDirectory() as made:
-                folder = pathlib.Path(made)
-                for each in ("harness", "backends", "cases"):
-                    (folder / each).symlink_to(ROOT / each)
-                (folder / ".venv/bin").mkdir(parents=True)
-                (folder / ".venv/bin/python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
-                (folder / ".venv/bin/python").chmod(0o755)
-                did = play(page, folder)
+                did = pages.play(page, pages.folder_of(made))
                 self.assertEqual(did[2], [], name)
                 ran, shown = ran + did[0], shown + did[1]
-        self.assertGreaterEqual(ran, 12)
-        self.assertGreaterEqual(shown, 12)
+        self.assertGreaterEqual(ran, 40)
+        self.assertGreaterEqual(shown, 50)
 
     def test_a_page_that_lies_is_found(self):
         with tempfile.TemporaryDirectory() as made:
             page = "```sh\necho one two\nfalse\n```\n\n```text\none  two\nthree\n```\n"
-            ran, shown, wrong = play(page, pathlib.Path(made))
+            ran, shown, wrong, _ = pages.play(page, pathlib.Path(made))
         self.assertEqual((ran, shown), (2, 2))
-        self.assertEqual([each.split("\n")[0] for each in wrong], ["false: exits 1", "not printed: three"])
+        self.assertEqual([each.split("\n")[0] for each in wrong], ["false: exits 1", "false: printed nothing", "not printed: three"])
+
+    def test_the_adapters_are_those_in_the_tree(self):
+        for file, tree, most in (("example_numpy.py", "backends/python", 50), ("example_loops.cc", "backends/example", 55)):
+            shown = shown_file("backend.md", file)
+            self.assertEqual(shown, (ROOT / tree / file).read_text(encoding="utf-8"))
+            self.assertLessEqual(len(shown.splitlines()), most, "no longer fits on a screen")
+
+    def test_one_case_serves_three_pages(self):
+        self.assertEqual({shown_file(page, "mine.yaml") for page in ("case.md", "backend.md", "nightly.md")}, {shown_file("case.md", "mine.yaml")})
+
+    def test_shown_cases_exist(self):
+        shown = {case for page in PAGES.values() for case in re.findall(r"(?<![\w/])(?:seeds|live|blocks)/\w+/\w+", page)}
+        self.assertGreater(len(shown), 8)
+        listed = ulpscope("list", "cases")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        known = set(re.findall(r"\b(?:seeds|live|blocks)/\w+/\w+", listed.stdout))
+        self.assertEqual(sorted(shown - known), [])
 
     def test_the_statuses_are_those_that_there_are(self):
         source = (ROOT / "harness/model/run_report.cc").read_text(encoding="utf-8")
@@ -89,11 +86,14 @@ class Tutorials(unittest.TestCase):
         self.assertEqual(re.findall(r"^\| (\w+) \| (?!what it is)", PAGES["contracts.md"], re.MULTILINE), facets)
 
     def test_linked_files_exist_and_every_page_is_listed(self):
-        links = [(name, link) for name, page in PAGES.items() for link in re.findall(r"\]\(([\w./]+)\)", page)]
+        links = [(name, link) for name, page in PAGES.items() for link in re.findall(r"\]\(([\w./-]+)\)", page)]
         self.assertEqual([each for each in links if not (ROOT / "harness/docs" / each[1]).exists()], [])
         self.assertEqual(set(PAGES) - {"README.md"}, {link for name, link in links if name == "README.md"})
         self.assertIn("harness/docs/README.md", (ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:] == ["--update"]:
+        update()
+    else:
+        unittest.main()

@@ -1,4 +1,5 @@
-// The safetensors reader on any bytes: what it accepts holds exactly what it says, and survives being written again.
+// The safetensors reader on any bytes: a file that it accepts holds exactly what its header describes, and
+// survives being written again.
 #include <span>
 
 #include "backends/sdk/safetensors.h"

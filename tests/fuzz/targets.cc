@@ -17,7 +17,7 @@ void Demand(bool kept, const char* promise) {
 void Plant(bool reached) {
   static const char* const planted = std::getenv("ULPSCOPE_FUZZ_PLANT");
   if (planted == nullptr || !reached) return;
-  // Of a length that no compiler knows: GCC would refuse to compile it.
+  // The length is one that no compiler knows: GCC would refuse to compile the access.
   const std::vector<char> buffer(std::strlen(planted) + 8, 'x');
   const volatile char* bytes = buffer.data();
   std::fprintf(stderr, "%c", bytes[buffer.size()]);

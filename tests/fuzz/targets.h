@@ -1,6 +1,6 @@
-// What is fuzzed: one function for each reader of bytes that others wrote. Each takes anything, and stops the process (abort,
-// or a sanitizer's report) where the reader breaks a promise of its own. fuzz_main.cc gives one of them to libFuzzer,
-// corpus_test.cc gives all of them the recorded corpus.
+// Targets of the fuzzer: one function for each reader of bytes that others wrote. Each takes anything, and
+// stops the process (abort, or a sanitizer's report) if the reader breaks a promise of its own. fuzz_main.cc
+// gives one of them to libFuzzer, corpus_test.cc gives all of them the recorded corpus.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ Reached Protocol(std::string_view input);
 Reached Journal(std::string_view input);
 Reached Safetensors(std::string_view input);
 
-/// Stops the process with a line that says which promise fell.
+/// Stops the process with a line that names the broken promise.
 void Demand(bool kept, const char* promise);
 
 /// The planted fault that shows that a target finds one: where ULPSCOPE_FUZZ_PLANT is set and `reached` holds, a byte behind

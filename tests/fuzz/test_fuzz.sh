@@ -2,11 +2,13 @@
 # Fuzzes the readers of what others wrote, briefly: each target from its corpus, and first each with its planted fault, which
 # it must find. Prints executions and coverage. Closes with `N passed, N failed`.
 #
-#   tests/fuzz/test_fuzz.sh [SECONDS [TARGET...]]   SECONDS a target (20), two targets at a time (FUZZ_JOBS); what is found new
-#                                                   goes to build/fuzz/found/TARGET
+#   tests/fuzz/test_fuzz.sh [SECONDS [TARGET...]]   SECONDS a target (10; 300 with ULPSCOPE_NIGHTLY=1), two targets at a time
+#                                                   (FUZZ_JOBS); what is found new goes to build/fuzz/found/TARGET
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
-seconds="${1:-20}"
+seconds=10
+if [[ -n "${ULPSCOPE_NIGHTLY:-}" ]]; then seconds=300; fi
+seconds="${1:-$seconds}"
 shift || true
 targets=("$@")
 ((${#targets[@]} > 0)) || targets=(casefile journal protocol safetensors)

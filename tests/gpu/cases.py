@@ -61,7 +61,7 @@ def _outputs(row, inputs):
 
 
 def cells(rows, prove=False):
-    """With proofs asked for, long products have few results: judging takes time in proportion."""
+    """With proofs requested, long products have few results: judging takes time in proportion."""
     for row in rows:
         for index, inputs in enumerate(row.inputs):
             outputs = _outputs(row, inputs)
@@ -82,7 +82,7 @@ def tensors(cell):
 
 
 def attributes(cell):
-    """Of the step, but for the dtype of its result."""
+    """Attributes of the step, except the dtype of its result."""
     more = {"sum": {"dim": -1}, "softmax": {"dim": -1}, "layer_norm": {"normalized_shape": [cell.k], "eps": 1e-5},
             "rms_norm": {"normalized_shape": [cell.k], "eps": 1e-5}}.get(cell.op, {})
     return {**more, **dict(cell.attrs)}

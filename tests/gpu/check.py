@@ -1,4 +1,4 @@
-"""Compiles for sm_90 what the kernels would run, without a GPU, and says which instructions do their arithmetic.
+"""Compiles for sm_90 what the kernels would run, without a GPU, and reports which instructions do their arithmetic.
 
 usage: check.py [--only REGEX] [--ptx FOLDER]
 

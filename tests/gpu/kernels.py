@@ -101,7 +101,7 @@ class Kernels(Adapter):
         return Tensor(str(value.dtype).removeprefix("torch."), tuple(value.shape), data)
 
     def keep(self, request):
-        """CASE.txt says which file holds which tensor: those that many cases share are there once."""
+        """CASE.txt lists which file holds which tensor: those that many cases share are there once."""
         lines = []
         for each in request.tensors:
             digest = hashlib.sha256(f"{each.dtype}{each.shape}".encode() + each.tensor.data).hexdigest()[:16]

@@ -1,5 +1,5 @@
 """Backend `h100`: products that an NVIDIA H100 computed (h100/*.safetensors: a, b, product), answered for the very inputs that it was
-given, bit for bit, and for no others. Which record is meant the knob says: two libraries were given the same operands.
+given, bit for bit, and for no others. The knob selects the record: two libraries got the same operands.
 """
 
 import pathlib

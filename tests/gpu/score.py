@@ -44,7 +44,7 @@ def truth_of(row, output):
 
 
 def agrees(facet, word, pattern, cell):
-    """Whether a word is one of the true ones. Of operands each word has to be, but where the pattern names them one by one."""
+    """Whether a word is one of the true ones. The word of each operand has to be, unless the pattern names operands one by one."""
     if facet != "in" or ":" not in word:
         return re.fullmatch(pattern, word) is not None
     said = dict(each.split(":") for each in word.split(","))
@@ -55,7 +55,7 @@ def agrees(facet, word, pattern, cell):
 
 
 def contradicted(row, cell, models):
-    """[(facet, words said, true words)] where no model has a true word, facet by facet."""
+    """[(facet, reported words, true words)] where no model has a true word, facet by facet."""
     found = []
     for facet, pattern in truth_of(row, cell.output).items():
         words = {parse(model).get(facet, "as_is" if facet == "in" else "none") for model in models}
@@ -69,7 +69,7 @@ SAMPLES = ("float32", "float64", "compensated", "blockfma(16,25,rz)")  # of WIDE
 
 
 def is_soft(facet, words, pattern):
-    """Whether both what is said and the truth are sums of float32's width: that no result shows for certain."""
+    """Whether both the report and the truth are sums of float32's width: that no result shows for certain."""
     said = all(re.fullmatch(WIDE, word) for word in words.split(" | "))
     return facet == "acc" and said and any(re.fullmatch(pattern, word) for word in SAMPLES)
 
@@ -198,7 +198,7 @@ def findings(rows):
         elif row["excluded"]:
             notes["truth excluded, if its words are understood (no gate)"].append(row)
         if row["false"] and row["kind"] != "open":
-            # Of results that err as honest sums do nothing shows the word to be false.
+            # If the results err as conforming sums do, nothing shows the word to be false.
             plain = shows and not all(is_soft(*each) for each in row["false"])
             (found["false label"] if plain else notes["label that is not the truth, where it cannot be seen (no gate)"]).append(row)
     return found, notes

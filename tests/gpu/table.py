@@ -1,4 +1,4 @@
-"""The kernels: what each computes is known from its source, so what may be said of its results is known. `table.py` alone prints them.
+"""The kernels: the computation of each is known from its source, and so are the true findings on its results. `table.py` alone prints them.
 
 A row tells the true mechanism in words, and for each facet of a model which words are true of it, as patterns; a facet without an
 entry is not held against anything. kind: honest (within the contract), narrow (a rounding that the contract forbids), wrong (no
@@ -14,7 +14,7 @@ HALF, ALL = (BF16, F16), (F32, BF16, F16)
 UNIT = r"blockfma\(\d+,2\d,rz\)"
 PLAIN = {"in": "as_is", "prod": "exact|float32", "acc": "float32", "mid": "none"}
 CORES = {**PLAIN, "acc": UNIT}
-# Accumulators for which there is no single word: whatever is said must not lie within the contract.
+# Accumulators for which there is no single word: no reported word may lie within the contract.
 BELOW = r"(?!float32$|float32_rz$|float64$|exact$|compensated$|blockfma\(\d+,2\d,rz\)$).*"
 TF32 = {**CORES, "in": "tf32_r(ne|na|z)"}
 

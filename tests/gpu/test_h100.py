@@ -127,7 +127,7 @@ class Recomputed(unittest.TestCase):
 
 
 class Named(unittest.TestCase):
-    """ulpscope says of the stored bits what NumPy had to do to get them."""
+    """The findings on the stored bits are what NumPy had to do to get them."""
     EXPECTED = {
         "bfloat16": ("bfloat16", {"acc": ["blockfma(16,25,rz)"]}),
         "tf32_cublas": ("tf32", {"acc": ["blockfma(8,25,rz)"], "a": {"tf32_rne", "float16_rne"}}),

@@ -1,4 +1,4 @@
-"""The table of GPU kernels, its cases and its score, without a GPU: what a row says can be checked, and a false verdict is found."""
+"""The table of GPU kernels, its cases and its score, without a GPU: a row can be checked, and a false verdict is found."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""What PyTorch itself computes on CUDA: eager ops, cuBLAS by its switches, and inductor."""
+"""PyTorch's own kernels on CUDA: eager ops, cuBLAS by its switches, and inductor."""
 
 import contextlib
 import functools
@@ -26,7 +26,7 @@ def switched(**switches):
 
 
 def matmul(call, mid=None, **switches):
-    """mid: the dtype of the product before it is cast to what was asked for; otherwise cuBLAS stores the wider result itself."""
+    """mid: the dtype of the product before it is cast to the requested one; otherwise cuBLAS stores the wider result itself."""
     a, b = call.operands
     switches = {"allow_tf32": False, "allow_fp16_reduced_precision_reduction": False, "allow_bf16_reduced_precision_reduction": False,
                 **switches}

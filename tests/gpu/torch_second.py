@@ -39,7 +39,7 @@ def softmax(call, form):
 
 
 def layer_norm(call):
-    """In eager steps, as written."""
+    """In eager steps, one per op of the formula."""
     x, w, b = call.operands
     d = x - x.mean(-1, keepdim=True)
     return d / torch.sqrt((d * d).mean(-1, keepdim=True) + call.attrs["eps"]) * w + b

@@ -1,4 +1,4 @@
-"""Sums, norms, softmax and activations in Triton, float32 inside unless a row says otherwise."""
+"""Sums, norms, softmax and activations in Triton, float32 inside unless a row states otherwise."""
 
 import triton
 import triton.language as tl

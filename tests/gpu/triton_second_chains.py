@@ -1,4 +1,4 @@
-"""Sums, norms, softmax and activations of the second set (table_second.py), float32 inside unless a row says otherwise."""
+"""Sums, norms, softmax and activations of the second set (table_second.py), float32 inside unless a row states otherwise."""
 
 import torch
 import triton

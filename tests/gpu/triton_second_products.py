@@ -347,7 +347,7 @@ _OPERANDS = {"cut": _cut, "drawn": _drawn, "int8": _int8}
 
 
 def operands(call, first, second=None):
-    """What is done to an operand, before a product in float32 on CUDA cores."""
+    """Changes the operands, before a product in float32 on CUDA cores."""
     a, b = call.operands
     a = _OPERANDS[first](a)
     b = _OPERANDS[second](b) if second else b

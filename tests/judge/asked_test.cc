@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -102,13 +103,68 @@ TEST(Asked, TheProgramAsItIsWrittenHasNothingToTell) {
   EXPECT_FALSE(program.Judge(program.Result({"p", "s", "t"})));
 }
 
-TEST(Asked, AValueRoundedForOneUseIsBothRoundedAndNot) {
+TEST(Asked, NamesTheStepThatReadsAValueUnroundedWhereOthersReadItRounded) {
   const Program program(kAskedCount);
   const auto found = program.Judge(program.Result({"p for s", "s"}));
   ASSERT_TRUE(found);
   EXPECT_THAT(found->on_the_way,
-              UnorderedElementsAre(Pair("p", UnorderedElementsAre("rounded", "unrounded")),
+              UnorderedElementsAre(Pair("p", ElementsAre("split", "result")),
                                    Pair("s", ElementsAre("rounded")), Pair("t", ElementsAre("unrounded"))));
+}
+
+TEST(Asked, ANormThatSumsRegistersAndScalesWhatItStoredIsNamedSo) {
+  constexpr int64_t kRows = 64, kColumns = 8;
+  Case program;
+  program.id = "norm~opened";
+  program.companion_of = "norm";
+  for (const char* name : {"x", "y"})
+    program.tensors.push_back(testing::Tensor(name, DType::kBfloat16, {kRows, kColumns}));
+  program.program = {
+      MakeStep("add", {"x", "y"}, "h"),
+      MakeStep("cast", {"h"}, "wide", {{"dtype", testing::Text("float32")}}),
+      MakeStep("mul", {"wide", "wide"}, "square"),
+      MakeStep("mean", {"square"}, "variance", {{"dim", testing::Integer(-1)}, {"keepdim", Attr{true}}}),
+      MakeStep("rsqrt", {"variance"}, "scale"),
+      MakeStep("mul", {"wide", "scale"}, "normed"),
+      MakeStep("cast", {"normed"}, "out", {{"dtype", testing::Text("bfloat16")}})};
+  for (const Step& step : program.program) program.observe.push_back(step.as);
+  const auto inputs = NormalInputs(program, 5);
+  const auto computed = [&](bool sums_rounded, bool scales_rounded) {
+    TensorData out = TensorData::Zeros(DType::kBfloat16, {kRows, kColumns});
+    for (int64_t row = 0; row < kRows; ++row) {
+      float h[kColumns], sum = 0;
+      for (int64_t k = 0; k < kColumns; ++k) {
+        const int64_t i = row * kColumns + k;
+        h[k] = static_cast<float>(inputs.at("x").At(i)) + static_cast<float>(inputs.at("y").At(i));
+        const auto read = sums_rounded ? static_cast<float>(RoundTo(h[k], Bfloat16())) : h[k];
+        sum += read * read;
+      }
+      const float scale = 1 / std::sqrt(sum / kColumns);
+      for (int64_t k = 0; k < kColumns; ++k) {
+        const auto read = scales_rounded ? static_cast<float>(RoundTo(h[k], Bfloat16())) : h[k];
+        out.Set(row * kColumns + k, RoundTo(read * scale, Bfloat16()));
+      }
+    }
+    return out;
+  };
+  const auto judge = [&](const TensorData& observed) {
+    OracleCounts counts;
+    return JudgeAsAsked(
+        program, inputs, "out", observed,
+        [](const Case& piece, std::map<std::string, TensorData> in, const PieceOptions& options) {
+          return OpenCaseOracle(piece, std::move(in),
+                                {.unrounded = options.unrounded, .as_written = options.as_written});
+        },
+        &counts);
+  };
+  const auto found = judge(computed(false, true));
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->on_the_way.at("h"), ElementsAre("split", "square"));
+  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "reads h unrounded in square and rounded elsewhere");
+  const auto whole = judge(computed(false, false));
+  ASSERT_TRUE(whole);
+  EXPECT_THAT(whole->on_the_way.at("h"), ElementsAre("unrounded"));
+  EXPECT_FALSE(judge(computed(true, true)));
 }
 
 TEST(Asked, WhatOnlyMostResultsFollowAccusesNobody) {
@@ -140,20 +196,19 @@ TEST(Asked, RoundingsThatGiveTheSameAreLeftOpen) {
   EXPECT_THAT(found->on_the_way.at("s"), UnorderedElementsAre("rounded", "unrounded"));
   EXPECT_THAT(found->on_the_way.at("m"), UnorderedElementsAre("rounded", "unrounded"));
   EXPECT_THAT(found->on_the_way.at("p"), ElementsAre("unrounded"));
-  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "does not round p or t on the way");
+  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "does not round p or t");
 }
 
 TEST(Asked, SentencesNameTheShorterList) {
   const auto say = [](std::map<std::string, std::vector<std::string>> on_the_way) {
     return DescribeOnTheWay(on_the_way, false);
   };
-  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"unrounded", "rounded"}}}), "rounds nothing on the way");
-  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}}), "rounds nothing but b on the way");
-  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}, {"c", {"rounded"}}}),
-            "does not round a on the way");
+  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"unrounded", "rounded"}}}), "rounds no intermediate");
+  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}}), "rounds no intermediate but b");
+  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}, {"c", {"rounded"}}}), "does not round a");
   EXPECT_EQ(say({{"a", {"rounded", "unrounded"}}, {"b", {"unrounded", "rounded"}}}),
-            "does not round all that is written on the way");
-  EXPECT_EQ(DescribeOnTheWay({{"a", {"unrounded"}}}, true), "round nothing on the way");
+            "does not round every intermediate that the program rounds");
+  EXPECT_EQ(DescribeOnTheWay({{"a", {"unrounded"}}}, true), "round no intermediate");
 }
 
 }  // namespace

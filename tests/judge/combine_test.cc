@@ -6,6 +6,7 @@
 
 #include "harness/judge/judge.h"
 #include "tests/judge/make.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -17,7 +18,7 @@ using testing::Tensor;
 
 PrecisionModel Acc(const std::string& word) {
   PrecisionModel model;
-  model.acc = word;
+  model.acc = testing::Acc(word);
   return model;
 }
 
@@ -71,10 +72,10 @@ TEST_F(Joining, ACompanionThatKillsARivalDecides) {
   const Classification& joined = result_.values.at("result").classification;
   EXPECT_EQ(joined.models_proved, std::vector<PrecisionModel>{kWide});
   EXPECT_EQ(joined.kind, ClassificationKind::kIdentified);
-  EXPECT_EQ(joined.facets.at("acc"), std::vector<std::string>{"float32"});
+  EXPECT_EQ(joined.facets.acc, testing::Accs({"float32"}));
   EXPECT_THAT(joined.label, HasSubstr("float32"));
   ASSERT_EQ(result_.proved_on.size(), 1u);
-  EXPECT_EQ(ProvedOnSentence(result_.proved_on), "judged on 1 further input too: cancel");
+  EXPECT_EQ(ProvedOnSentence(result_.proved_on), "judged on 1 auxiliary input too: cancel");
 }
 
 TEST_F(Joining, SetsThatExcludeEachOtherAreUnmodelledAndNeverTheBases) {
@@ -82,12 +83,12 @@ TEST_F(Joining, SetsThatExcludeEachOtherAreUnmodelledAndNeverTheBases) {
   EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide})), ContractVerdict::kUnmodelled);
   EXPECT_TRUE(result_.values.at("result").classification.models_proved.empty());
   EXPECT_TRUE(result_.values.at("result").classification.models.empty());
-  EXPECT_THAT(result_.reason, HasSubstr("further input cancel"));
+  EXPECT_THAT(result_.reason, HasSubstr("auxiliary input cancel"));
 }
 
 TEST_F(Joining, InputsWithoutSubnormalsDoNotExcludeFlushing) {
   PrecisionModel flushing = Acc("float32+ftz");
-  flushing.in["a"] = "as_is+daz";
+  flushing.in["a"] = testing::In("as_is+daz");
   const Classification own = Classify({flushing, kNarrow});
   Add("cancel", Classify({kWide}));
   Case c = Demanding("at_least_float32");
@@ -115,10 +116,10 @@ TEST_F(Joining, SumsThatNoneGivesConformWhereTheyErrAsLittleAsFloat32) {
   EXPECT_TRUE(joined.rests_on_likelihood);
   EXPECT_THAT(
       joined.label,
-      HasSubstr("no listed sum gives the further input swamp, with errors 0.25 times those of float32"));
+      HasSubstr("no listed sum gives the auxiliary input swamp, with errors 0.25 times those of float32"));
   EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide, kWider})), ContractVerdict::kConforms);
   EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide})), ContractVerdict::kConforms)
-      << "float32 is what the further input excludes";
+      << "float32 is what the auxiliary input excludes";
   EXPECT_NE(Verdict(Demanding("at_least_float32"), Classify({kNarrow})), ContractVerdict::kConforms);
   finer.within = 0;
   Add("cancel", finer);
@@ -176,7 +177,7 @@ TEST_F(Joining, WhatNoListedSumGivesIsDecidedByTheFurtherInputs) {
   own.kind = ClassificationKind::kUnmodelled;
   own.within = 0.01;
   const Case c = Demanding("at_least_float32");
-  EXPECT_EQ(Verdict(c, own), ContractVerdict::kUnmodelled) << "without further inputs nothing decides";
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kUnmodelled) << "without auxiliary inputs nothing decides";
   Add("cancel", Classify({kWide, kWider}));
   EXPECT_EQ(Verdict(c, own), ContractVerdict::kConforms);
   EXPECT_THAT(result_.values.at("result").classification.label,
@@ -194,14 +195,14 @@ TEST_F(Joining, WhatNoListedSumGivesIsDecidedByTheFurtherInputs) {
   EXPECT_EQ(Verdict(c, own), ContractVerdict::kUnmodelled) << "float32 is excluded";
   own.models_proved = {kWide, kWider, kNarrow};
   Add("swamp", Classify({kNarrow}));
-  EXPECT_NE(Verdict(c, own), ContractVerdict::kConforms) << "a further input leaves a narrow sum alone";
+  EXPECT_NE(Verdict(c, own), ContractVerdict::kConforms) << "a auxiliary input leaves a narrow sum alone";
 }
 
 TEST_F(Joining, SumsInSoManyBitsWereNotAskedOfCompanions) {
   // No bank lists them: that a companion does not name them excludes nothing, and leaves no one reading alone.
   const PrecisionModel in_23_bits = Acc("p23");
   PrecisionModel rounded = Acc("float32");
-  rounded.mid = "p23";
+  rounded.mid = testing::Mid("p23");
   Classification companion = Classify({rounded});
   Add("single", companion);
   EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({in_23_bits, rounded})),
@@ -223,7 +224,7 @@ TEST_F(Joining, ACompanionThatViolatesAloneIsEnough) {
   EXPECT_EQ(Verdict(Demanding("float32"), Classify({kWide})), ContractVerdict::kViolates)
       << "a kernel that changes with its data";
   EXPECT_EQ(result_.status, Status::kFail);
-  EXPECT_THAT(result_.reason, HasSubstr("on the further input cancel: observed 1"));
+  EXPECT_THAT(result_.reason, HasSubstr("on the auxiliary input cancel: observed 1"));
 }
 
 TEST_F(Joining, AnUnmodelledCompanionMakesItUnmodelled) {
@@ -238,7 +239,7 @@ TEST_F(Joining, ACompanionThatDidNotCompleteProvesNothing) {
   observations_[0].outcome = {.kind = OutcomeKind::kCrashed, .error_class = "SIGSEGV", .text = ""};
   EXPECT_EQ(Verdict(Demanding("float32"), own), ContractVerdict::kUndetermined);
   EXPECT_EQ(ProvedOnSentence(result_.proved_on),
-            "judged on 1 further input too: cancel (crashed SIGSEGV: it proves nothing)");
+            "judged on 1 auxiliary input too: cancel (crashed SIGSEGV: it proves nothing)");
   observations_[0].outcome = {};
   observations_[0].nondeterministic["result"] = 3;
   EXPECT_EQ(Verdict(Demanding("float32"), own), ContractVerdict::kUndetermined);

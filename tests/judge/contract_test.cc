@@ -11,6 +11,7 @@
 #include "oracles/oracle.h"
 #include "tests/judge/make.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -56,7 +57,7 @@ TEST(Contract, WhatGivesTheSameBitsWhateverTheOperandsIsWhatWasAskedFor) {
   const Case c = WithDemand(kFloat32Unrounded),
              narrow = WithDemand({.dtype = {}, .facets = {{"acc", {"bfloat16"}}}});
   EXPECT_EQ(JudgeContract(c, "product", Value(one_term)), kViolates) << "of many terms";
-  one_term.as_exact["acc"] = {"float32", "compensated"};
+  one_term.as_exact.acc = testing::Accs({"float32", "compensated"});
   EXPECT_EQ(JudgeContract(c, "product", Value(one_term)), kConforms);
   EXPECT_EQ(JudgeContract(narrow, "product", Value(one_term)), kViolates);
 }
@@ -67,7 +68,7 @@ TEST(Contract, WhatIsAddedOnceMayBeRoundedByTheStore) {
   Classification added_once =
       Classify({Model("float32", "none"), Model("exact", "none"), Model("bfloat16", "none")});
   EXPECT_EQ(JudgeContract(c, "product", Value(added_once)), kUndetermined) << "of many terms";
-  added_once.as_exact[std::string(kAccOnce)] = {"bfloat16"};
+  added_once.as_exact.acc_once = testing::Accs({"bfloat16"});
   EXPECT_EQ(JudgeContract(c, "product", Value(added_once)), kConforms);
   Classification rounded_twice = Classify({Model("float32", "none"), Model("bfloat16", "none")});
   rounded_twice.as_exact = added_once.as_exact;
@@ -92,7 +93,7 @@ TEST(Contract, AWiderSumThroughFloat32IsAsGoodAsAFloat32Sum) {
   ValueDemand demand;
   demand.facets = {{"acc", {"at_least_float32"}}, {"mid", {"none"}}};
   const auto verdict = [&](PrecisionModel model, const std::string& out) {
-    model.out = out;
+    model.out = testing::Out(out);
     return JudgeFacets(demand, Classify({model}));
   };
   EXPECT_EQ(verdict(Model("float64", "float32"), "bfloat16_rne"), kConforms);
@@ -108,7 +109,7 @@ TEST(Contract, Tf32BeforeFloat16IsAsGoodAsNothingWhereNothingIsNotExcluded) {
   demand.facets = {{"acc", {"at_least_float32"}}, {"mid", {"none"}}};
   const auto model = [](const std::string& mid, const std::string& out) {
     PrecisionModel made = Model("float32", mid);
-    made.out = out;
+    made.out = testing::Out(out);
     return made;
   };
   const PrecisionModel plain = model("none", "float16_rne");
@@ -175,9 +176,9 @@ TEST(Contract, NobodyHasToAskForTheProgramsShape) {
 
 TEST(Contract, InputsPerOperandAndTogether) {
   PrecisionModel y_rounded = Model("float32", "none");
-  y_rounded.in["y"] = "bfloat16_rne";
+  y_rounded.in["y"] = testing::In("bfloat16_rne");
   const auto value = Value(Classify({y_rounded}));
-  const auto judge = [&](const std::string& key, std::vector<std::string> words) {
+  const auto judge = [&](const std::string& key, DemandWords words) {
     return JudgeContract(WithDemand({.dtype = {}, .facets = {{key, std::move(words)}}}), "product", value);
   };
   EXPECT_EQ(judge("in.y", {"bfloat16_rne"}), kConforms);
@@ -191,7 +192,7 @@ TEST(Contract, InputsPerOperandAndTogether) {
 
 TEST(Contract, Cuts) {
   PrecisionModel cut = Model("float32", "none");
-  cut.cuts["product"] = "bfloat16";
+  cut.cuts = testing::Cuts({{"product", "bfloat16"}});
   const auto value = Value(Classify({cut}));
   EXPECT_EQ(
       JudgeContract(WithDemand({.dtype = {}, .facets = {{"cuts.product", {"none"}}}}), "product", value),
@@ -272,20 +273,81 @@ TEST(Contract, WhatTheBankDoesNotListIsAskedAndNoViolation) {
   EXPECT_NE(pair.Judge(neither, true), kConforms);
 }
 
+/// One step of two float32 tensors, exactly computed and rounded once.
+Classification OfOneStep(const std::string& op) {
+  Case c;
+  c.id = op;
+  c.tensors = {testing::Tensor("x", DType::kFloat32, {64}), testing::Tensor("y", DType::kFloat32, {64})};
+  c.program = {testing::MakeStep(op, {"x", "y"}, "s")};
+  c.observe = {"s"};
+  const auto inputs = testing::NormalInputs(c, 3);
+  TensorData s = TensorData::Zeros(DType::kFloat32, {64});
+  for (int64_t i = 0; i < 64; ++i) {
+    const double x = inputs.at("x").At(i), y = inputs.at("y").At(i);
+    s.Set(i, static_cast<float>(op == "add" ? x + y : op == "mul" ? x * y : x / y));
+  }
+  const auto oracle = OpenCaseOracle(c, inputs);
+  return ClassifyValue(**oracle, "s", s);
+}
+
+TEST(Contract, WhatHasNoSumMeetsAnyAccumulator) {
+  for (const char* op : {"add", "mul", "div"}) {
+    const Classification found = OfOneStep(op);
+    const auto judge = [&](const char* facet, const char* word) {
+      return JudgeFacets({.dtype = {}, .facets = {{facet, {word}}}}, found);
+    };
+    for (const char* word : {"float32", "bfloat16", "float32_class", "blockfma", "p12", "at_least_float32"})
+      EXPECT_EQ(judge("acc", word), kConforms) << op << " " << word;
+    EXPECT_EQ(judge("prod", "bfloat16"), kConforms) << op;
+    EXPECT_EQ(judge("mid", "bfloat16"), kViolates) << op << ": that would show";
+    EXPECT_EQ(judge("out", "float32_rz"), kViolates) << op;
+  }
+}
+
+TEST(Contract, WhatIsLeftOpenIsNamed) {
+  PrecisionModel away = Model("float32", "none");
+  away.out = testing::Out("float32_rna");
+  PrecisionModel narrow = Model("bfloat16", "none");
+  narrow.in["y"] = testing::In("tf32_rne");
+  const ValueDemand demand{
+      .dtype = {}, .facets = {{"acc", {"at_least_float32"}}, {"in", {"as_is"}}, {"out", {"float32_rne"}}}};
+  EXPECT_EQ(LeftOpen(demand, Classify({Model("float32", "none"), away})), "out float32_rna");
+  EXPECT_EQ(LeftOpen(demand, Classify({Model("float32", "none"), away, narrow})),
+            "acc bfloat16; in tf32_rne of y; out float32_rna");
+  EXPECT_EQ(LeftOpen(demand, Classify({Model("float32", "none")})), "");
+}
+
+TEST(Contract, SumsBehindANarrowerStepInsideAreNotProved) {
+  PrecisionModel total = Model("float32", "bfloat16");
+  total.cuts = testing::Cuts({{"product.total", "bfloat16"}});
+  const Case open = WithDemand({.dtype = {}, .facets = {{"acc", {"at_least_float32"}}}}),
+             allowed =
+                 WithDemand({.dtype = {}, .facets = {{"acc", {"at_least_float32"}}, {"mid", {"bfloat16"}}}});
+  EXPECT_EQ(JudgeContract(open, "product", Value(Classify({total}))), kUndetermined);
+  EXPECT_EQ(HidesSums("product", open.contract.values.at("product"), Classify({total})),
+            "the total (bfloat16)");
+  EXPECT_EQ(JudgeContract(allowed, "product", Value(Classify({total}))), kConforms);
+  EXPECT_EQ(JudgeContract(open, "product", Value(Classify({total, Model("float32", "none")}))), kConforms)
+      << "what rounds nothing inside explains it as well";
+  PrecisionModel program = Model("float32", "bfloat16");
+  program.cuts = testing::Cuts({{"hidden", "bfloat16"}});
+  EXPECT_EQ(JudgeContract(open, "product", Value(Classify({program}))), kConforms)
+      << "a value of the program";
+}
+
 TEST(Contract, NamedRoundingsAreEveryCombination) {
   const std::vector<std::string> operands{"a", "b", "scalar.mul"};
   const auto wide = RoundingsNamed({.dtype = {}, .facets = {{"acc", {"at_least_float32"}}}}, operands);
   ASSERT_EQ(wide.size(), 2) << "a class holds what the bank does not list";
-  EXPECT_EQ(wide[1].acc, kJoinedWider);
+  EXPECT_EQ(AccWord(wide[1].acc), "split_k(float32,float64)");
   const auto named = RoundingsNamed({.dtype = {},
                                      .facets = {{"acc", {"float32", "split_k(bfloat16,float32)"}},
                                                 {"in", {"as_is", "bfloat16_rne"}},
                                                 {"mid", {"none"}}}},
                                     operands);
   ASSERT_EQ(named.size(), 4);
-  EXPECT_EQ(named.back().acc, "split_k(bfloat16,float32)");
-  EXPECT_EQ(named.back().in,
-            (std::map<std::string, std::string>{{"a", "bfloat16_rne"}, {"b", "bfloat16_rne"}}));
+  EXPECT_EQ(AccWord(named.back().acc), "split_k(bfloat16,float32)");
+  EXPECT_EQ(named.back().in, testing::Ins({{"a", "bfloat16_rne"}, {"b", "bfloat16_rne"}}));
 }
 
 }  // namespace

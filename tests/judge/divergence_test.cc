@@ -13,6 +13,7 @@
 #include "harness/judge/sentence.h"
 #include "tests/judge/make.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -75,11 +76,15 @@ Classification ThroughBfloat16() {
   exclusion.high = 2.001953125;
   exclusion.why = "float32 gives more bits";
   c.excluded = {exclusion};
+  c.labelled = FormatOfWhat::kSums;
   return c;
 }
 
 Classification Float32() {
-  return Classify({Model("float32", "none")}, "accumulated in float32, stored float32");
+  Classification sums = Classify({Model("float32", "none")}, "accumulated in float32, stored float32");
+  sums.any_order = 0x1p-22;
+  sums.labelled = FormatOfWhat::kSums;
+  return sums;
 }
 
 std::vector<Divergence> OfKind(const std::vector<Divergence>& all, DivergenceKind kind) {
@@ -228,6 +233,98 @@ TEST(Divergence, OrderIsSameClassOtherBits) {
   EXPECT_EQ(found[0].backends, (Groups{{"a", "c"}, {"b"}}));
   EXPECT_NE(found[0].sentence.find("1 of 4 elements, by up to 1 ulp"), std::string::npos)
       << found[0].sentence;
+  EXPECT_EQ(found[0].size.most, 1);
+  EXPECT_EQ(found[0].size.largest, 0x1p-22);
+  EXPECT_EQ(found[0].size.scale, 4);
+  EXPECT_EQ(found[0].bound, 0x1p-23) << "each on its side of the exact value, as a share of 4";
+  EXPECT_EQ(found[0].basis, "likely") << "which order gives the bits of either is not known";
+}
+
+TEST(Divergence, SumsFurtherApartThanTheirOrdersAreNoMatterOfOrder) {
+  Table table(MakeCase());
+  table.Add("a", Float32(), {1, 2, 3, 4}).Add("b", Float32(), {1, 2 + 0x1p-20, 3, 4});
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kValue);
+  EXPECT_EQ(found[0].size.most, 1);
+}
+
+TEST(Divergence, LastBitsAreAFewUnitsOfTheLargestValueAndNoMore) {
+  const auto kind = [](DType dtype, double apart) {
+    Classification function = Classify({Model("exact", "none")}, "stored, rounded once");
+    Table table(MakeCase());
+    table.Add("a", function, {0, 1, 2, 3}, dtype).Add("b", function, {0, 1 + apart, 2, 3}, dtype);
+    const auto found = table.Find();
+    EXPECT_EQ(found.size(), 1u);
+    return found.at(0).kind;
+  };
+  // 8 units of float32 at 3 as a share of it are 24 * 2^-23; one of bfloat16 is 3 * 2^-7.
+  EXPECT_EQ(kind(DType::kFloat32, 24 * 0x1p-23), kBits);
+  EXPECT_EQ(kind(DType::kFloat32, 25 * 0x1p-23), kValue);
+  EXPECT_EQ(kind(DType::kBfloat16, 3 * 0x1p-7), kBits);
+  EXPECT_EQ(kind(DType::kBfloat16, 4 * 0x1p-7), kValue);
+}
+
+TEST(Divergence, OneThatMayBeWideBesideOneThatIsNotIsNoMatterOfOrder) {
+  // ones(3000) summed in float16 one after the other: 2048, where a wide sum gives 3000, as some order in float16 does too.
+  const auto half = Model("float16", "none", "float16_rne"), wide = Model("float32", "none", "float16_rne");
+  const std::string label = "accumulated in a format that these inputs do not determine, stored float16";
+  Classification open = Classify({half, wide}, label), narrow = Classify({half}, label);
+  open.any_order = narrow.any_order = 1000;
+  open.labelled = narrow.labelled = FormatOfWhat::kSums;
+  Table table(MakeCase());
+  table.Add("wide", open, {3000, 3000, 3000, 3000}, DType::kFloat16)
+      .Add("half", narrow, {2048, 2048, 2048, 2048}, DType::kFloat16);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kValue) << found[0].sentence;
+}
+
+TEST(Divergence, AValueThatNothingExplainsBesideOneThatIsExplainedIsAFinding) {
+  Classification unmodelled =
+      Classify({}, {Model("float64", "none"), Model("float32", "none")}, "unmodelled");
+  unmodelled.kind = ClassificationKind::kUnmodelled;
+  unmodelled.fits = false;
+  Table table(MakeCase());
+  table.Add("a", Float32(), {1, 2, 3, 4}).Add("b", unmodelled, {1.5, 3, 4.5, 6});
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u) << "half of their size apart";
+  EXPECT_EQ(found[0].kind, kPrecision);
+  EXPECT_EQ(found[0].size.most, 4);
+}
+
+TEST(Divergence, AnOperandReadInAnotherFormatPartsFromOneReadAsItIs) {
+  Classification plain = Classify({Model("exact", "none")}, "stored float32, rounded once"), narrow = plain;
+  narrow.reads = {{"y", {"bfloat16"}}};
+  Table table(MakeCase());
+  table.Add("a", plain, {1, 2, 3, 4}).Add("b", narrow, {1, 2.015625, 3, 4});
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kPrecision);
+  EXPECT_NE(found[0].sentence.find("b likely reads y as bfloat16"), std::string::npos) << found[0].sentence;
+}
+
+TEST(Divergence, WhatIsShownOfOneThatNothingExplainsIsNotSaidOfAnother) {
+  const auto unmodelled = [](RemarkKind kind, const std::string& text) {
+    Classification one = Classify({}, {}, "unmodelled");
+    one.kind = ClassificationKind::kUnmodelled;
+    one.fits = false;
+    one.says = {{kind, text}};
+    return one;
+  };
+  Table table(MakeCase());
+  table.Add("wide", Float32(), {1, 2, 3, 4})
+      .Add("drop", unmodelled(RemarkKind::kChange, "as if the last 1 of 64 products were missing"),
+           {1, 2, 2.5, 4})
+      .Add("zeros", unmodelled(RemarkKind::kLost, "4 results are zero"), {0, 0, 0, 0});
+  const auto found = OfKind(table.Find(), kPrecision);
+  ASSERT_EQ(found.size(), 2u);
+  for (const Divergence& each : found) {
+    const bool drops = each.sentence.find("products were missing") != std::string::npos;
+    EXPECT_EQ(drops, each.sentence.find("drop ") != std::string::npos) << each.sentence;
+    EXPECT_EQ(drops, each.sentence.find("zeros ") == std::string::npos) << each.sentence;
+  }
+  EXPECT_EQ(OfKind(table.Find(), kValue).size(), 1u) << "drop and zeros differ too";
 }
 
 TEST(Divergence, OfTwoFunctionsTheOneThatIsCorrectlyRoundedIsNamed) {
@@ -239,7 +336,7 @@ TEST(Divergence, OfTwoFunctionsTheOneThatIsCorrectlyRoundedIsNamed) {
       Classification function = Classify({Model("float32", "none")}, "stored float32");
       function.piece = piece;
       function.max_ulp = ulp;
-      table.Add(backend, function, {1, ulp, 3, 4});
+      table.Add(backend, function, {1, 1 + ulp * 0x1p-18, 3, 4});
     }
     const auto found = table.Find({}, JudgedAs::kStepByStep);
     std::string all;
@@ -253,8 +350,8 @@ TEST(Divergence, OfTwoFunctionsTheOneThatIsCorrectlyRoundedIsNamed) {
   EXPECT_TRUE(
       said(0.7, 0.75).ends_with("; neither is correctly rounded: a is up to 0.7 ulp off, b up to 0.75 ulp."))
       << said(0.7, 0.75);
-  EXPECT_TRUE(said(0.5, 0.4).ends_with("; why was not found."));
-  EXPECT_TRUE(said(0.5, 0.75, "step s<p").ends_with("; why was not found."));
+  EXPECT_TRUE(said(0.5, 0.4).ends_with("; no cause was found."));
+  EXPECT_TRUE(said(0.5, 0.75, "step s<p").ends_with("; no cause was found."));
 }
 
 TEST(Divergence, SpecialValuesAreNotNumbers) {
@@ -273,7 +370,8 @@ TEST(Divergence, SpecialValuesAreNotNumbers) {
   EXPECT_EQ(kinds({inf, 1, 2, 3}, {-inf, 1, 2, 3}), Kinds{kSpecial});
   EXPECT_EQ(kinds({inf, 1, 2, 3}, {7, 1, 2, 3}), Kinds{kSpecial});
   EXPECT_EQ(kinds({nan, inf, 2, 3}, {nan, inf, 2, 3}), Kinds{});
-  EXPECT_EQ(kinds({nan, 1, 2, 3}, {1, 1, 2, 4}), (Kinds{kOrder, kSpecial}));
+  EXPECT_EQ(kinds({nan, 1, 2, 3}, {1, 1, 2, 3 + 0x1p-22}), (Kinds{kOrder, kSpecial}));
+  EXPECT_EQ(kinds({nan, 1, 2, 3}, {1, 1, 2, 4}), (Kinds{kValue, kSpecial}));
 }
 
 TEST(Divergence, WhatIsKnownOfOneFunctionHoldsOfAllWithItsBits) {
@@ -388,20 +486,69 @@ TEST(Divergence, FiguresHoldOfAllWhomASentenceNames) {
     auto made = std::make_unique<Table>(MakeCase());
     made->Add("a", Classify({}), {1, 2, 3, 4})
         .Add("b", Classify({}), std::move(second))
-        .Add("c", Classify({}), {1.5, 2, 3, 5});
+        .Add("c", Classify({}), {1.5, 2, 3, 8});
     return made;
   };
-  // What is told of a and b elsewhere is not told again. Both have another last element than c, and the same.
+  // What is told of a and b elsewhere is not told again. The first and the last element lie equally far from those of c; a and b have
+  // the same last one.
   auto found = table({1.25, 2, 3.5, 4})->Find({"a", "b"});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].backends, (Groups{{"a", "b"}, {"c"}}));
   EXPECT_NE(found[0].sentence.find("(2 to 3 of 4 elements"), std::string::npos) << found[0].sentence;
-  EXPECT_NE(found[0].sentence.find("e.g. [1,1] = 4 against 5)"), std::string::npos) << found[0].sentence;
+  EXPECT_NE(found[0].sentence.find("e.g. [1,1] = 4 against 8)"), std::string::npos) << found[0].sentence;
   // No element shows both: whose it is is said.
   found = table({1.25, 2, 3, 4.5})->Find({"a", "b"});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NE(found[0].sentence.find("e.g. [0,0] = 1 on a against 1.5)"), std::string::npos)
       << found[0].sentence;
+}
+
+TEST(Divergence, TheElementShownIsTheOneFurthestApart) {
+  const auto said = [](const Classification& class_a, const Classification& class_b,
+                       const std::vector<double>& a, const std::vector<double>& b) {
+    Table table(MakeCase());
+    table.Add("a", class_a, a).Add("b", class_b, b);
+    const auto found = table.Find();
+    return found.size() == 1 ? found[0].sentence : "not one divergence";
+  };
+  const double u = 0x1p-23;
+  const std::string order = said(Float32(), Float32(), {1, 1, 1, 1}, {1 + u, 1 + 5 * u, 1, 1 + 2 * u});
+  EXPECT_NE(order.find("3 of 4 elements, by up to 5 ulp, e.g. [0,1] = "), std::string::npos) << order;
+  // A larger difference of larger numbers is a smaller one in units in the last place.
+  const std::string value =
+      said(Classify({}), Classify({}), {1024, 1, 1, 1}, {1024 + 1024 * u, 1, 1 + 9 * u, 1});
+  EXPECT_NE(value.find("by up to 9 ulp, e.g. [1,0] = "), std::string::npos) << value;
+  const std::string unexplained = said(Classify({}), Float32(), {1, 1, 1, 1}, {1 + u, 1 + u, 1, 1 + 7 * u});
+  EXPECT_NE(unexplained.find("product[1,1] is "), std::string::npos) << unexplained;
+}
+
+TEST(Divergence, TheElementShownIsOfTheBackendThatIsFurthestOff) {
+  Table table(MakeCase());
+  table.Add("a", Classify({}), {1, 2, 3, 4})
+      .Add("b", Classify({}), {1, 2, 3.5, 4})
+      .Add("c", Classify({}), {1.25, 2, 3, 4});
+  const auto found = table.Find({"a", "b"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].backends, (Groups{{"a", "b"}, {"c"}}));
+  // 3.5 against 3 is 0.5 * 2^22 ulp, 1 against 1.25 is 0.25 * 2^23, and both have 1.
+  EXPECT_NE(found[0].sentence.find("by up to 2.1e+06 ulp, e.g. [0,0] = 1 against 1.25)"), std::string::npos)
+      << found[0].sentence;
+  Table further(MakeCase());
+  further.Add("a", Classify({}), {1, 2, 3, 4})
+      .Add("b", Classify({}), {1, 2, 3.75, 4})
+      .Add("c", Classify({}), {1.25, 2, 3, 4});
+  const auto other = further.Find({"a", "b"});
+  ASSERT_EQ(other.size(), 1u);
+  EXPECT_NE(other[0].sentence.find("e.g. [1,0] = 3.75 on b against 3)"), std::string::npos)
+      << other[0].sentence;
+}
+
+TEST(Divergence, AWitnessProvesWhereAModelIsExcluded) {
+  // [0,1] is the element that a sum in float32 cannot have given; others lie further apart.
+  Table table(MakeCase());
+  table.Add("a", ThroughBfloat16(), kRounded).Add("b", Float32(), {1.5, 2.0009765625, 3, 4});
+  const std::string sentence = table.Find().at(0).sentence;
+  EXPECT_NE(sentence.find("product[0,1] is 2 against 2.0009766"), std::string::npos) << sentence;
 }
 
 TEST(Divergence, AWitnessDiffersInTheStepAndNotInWhatItRead) {
@@ -444,9 +591,9 @@ std::string SentenceOf(const std::vector<PrecisionModel>& models) {
 /// Both round inside the op, each in several ways that these inputs do not tell apart: that the sums of one are known to be wide is no
 /// contrast, since the other's may be.
 TEST(Divergence, KnownSumsOfOneSideAreNotWhatPartsTwoThatRoundInside) {
-  const auto inside = [](std::map<std::string, std::string> cuts, const std::string& acc) {
+  const auto inside = [](const testing::Named& cuts, const std::string& acc) {
     PrecisionModel model = Model(acc, "bfloat16", "bfloat16_rne");
-    model.cuts = std::move(cuts);
+    model.cuts = testing::Cuts(cuts);
     return model;
   };
   const std::string bf16 = "bfloat16", exp = "product.exp", total = "product.total",
@@ -467,14 +614,14 @@ TEST(Divergence, KnownSumsOfOneSideAreNotWhatPartsTwoThatRoundInside) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].sentence.starts_with(
       "a computes product with at least one step inside rounded to bfloat16, and so "
-      "does b, in another way"))
+      "does b, with other results"))
       << found[0].sentence;
 }
 
 TEST(Divergence, StepsInsideAnOpAreSaidByWhatAllModelsShare) {
-  const auto inside = [](std::map<std::string, std::string> cuts, const std::string& acc = "float32") {
+  const auto inside = [](const testing::Named& cuts, const std::string& acc = "float32") {
     PrecisionModel model = Model(acc, cuts.empty() ? "none" : "bfloat16");
-    model.cuts = std::move(cuts);
+    model.cuts = testing::Cuts(cuts);
     return model;
   };
   const std::string exp = "product.exp_in_denominator", total = "product.total";
@@ -585,7 +732,7 @@ TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
             "b does so less often.")
       << "under aten::copy_ both do";
   const auto beside = [](Observation observation, const std::string& what) {
-    observation.notes = {"cut: ran eagerly before the compiled region: " + what};
+    observation.untraced = {"before the compiled region: " + what};
     return observation;
   };
   EXPECT_EQ(count(traced(kRounded, {up, down}), beside(traced(kRounded, {up}), "set_data w")).size(), 0u)
@@ -637,9 +784,16 @@ TEST(Divergence, BesideWhatIsWrittenStandsAnElementInWhichTheTwoDiffer) {
     table.Add("a", narrow, kRounded).Add("b", Float32(), std::move(other));
     return table.Find().at(0).sentence;
   };
-  EXPECT_NE(sentence({1, 2, 3, 4.5}).find("product[1,1] is 4, as written 4.5 (2 of 4 elements)"),
+  EXPECT_NE(sentence({1, 2, 3, 4.5}).find("product[1,1] is 4, expected 4.5 (2 of 4 elements)"),
             std::string::npos)
       << "both have 1 at [0,0]: " << sentence({1, 2, 3, 4.5});
+  EXPECT_NE(sentence({5, 2, 3, 5}).find("product[0,0] is 1, expected 1.5 (2 of 4 elements)"),
+            std::string::npos)
+      << "0.5 is more of 1 than of 4: " << sentence({5, 2, 3, 5});
+  narrow.as_written = {1.125, 5};
+  EXPECT_NE(sentence({5, 2, 3, 5}).find("product[1,1] is 4, expected 5 (2 of 4 elements)"), std::string::npos)
+      << "the one furthest from what is written: " << sentence({5, 2, 3, 5});
+  narrow.as_written = {1.5, 4.5};
   EXPECT_EQ(sentence({1, 2.5, 3, 4}).find("as written"), std::string::npos)
       << "of no element that is known do they differ: " << sentence({1, 2.5, 3, 4});
 }
@@ -647,7 +801,7 @@ TEST(Divergence, BesideWhatIsWrittenStandsAnElementInWhichTheTwoDiffer) {
 TEST(Divergence, WhatIsComputedInANarrowFormatIsRoundedToItStepByStep) {
   const auto inside = [](const std::string& acc, const std::string& exp) {
     PrecisionModel model = Model(acc, exp == "none" ? "none" : "bfloat16");
-    model.cuts = {{"product.exp", exp}, {"product.total", exp}};
+    model.cuts = testing::Cuts({{"product.exp", exp}, {"product.total", exp}});
     return model;
   };
   Table table(MakeCase());
@@ -678,8 +832,11 @@ TEST(Divergence, ADifferenceThatAnOperandHasAlreadyNeedsNoReason) {
     return std::string();
   };
   const std::string from = "; product, which it is computed from, differs there already.";
-  EXPECT_TRUE(said({1, 2, 3, 5}, {1, 2, 3, 5}).ends_with(from)) << said({1, 2, 3, 5}, {1, 2, 3, 5});
-  for (const auto& elsewhere : {said({1, 2, 3, 5}, {1, 2, 3.5, 5}), said({1, 2, 3, 4}, {1, 2, 3, 5})}) {
+  constexpr double kNext = 0x1p-21;
+  const std::string there = said({1, 2, 3, 4 + kNext}, {1, 2, 3, 4 + kNext});
+  EXPECT_TRUE(there.ends_with(from)) << there;
+  for (const auto& elsewhere :
+       {said({1, 2, 3, 4 + kNext}, {1, 2, 3 + kNext, 4 + kNext}), said({1, 2, 3, 4}, {1, 2, 3, 4 + kNext})}) {
     EXPECT_FALSE(elsewhere.empty());
     EXPECT_EQ(elsewhere.find("differs there already"), std::string::npos) << elsewhere;
   }
@@ -699,13 +856,13 @@ TEST(Divergence, BackendsWithTheSameBitsShareWhatIsNotExplained) {
 
 TEST(Divergence, WhatIsNotRoundedOnTheWayIsNotAsItIsWritten) {
   PrecisionModel model = Model("exact", "none");
-  model.cuts = {{"product", "none"}};
+  model.cuts = testing::Cuts({{"product", "none"}});
   PrecisionModel wide = model;
-  wide.mid = "float32";
+  wide.mid = testing::Mid("float32");
   const auto said = [](const Classification& classification) {
     return DescribeClass(MakeCase(), "result", testing::Value(classification));
   };
-  EXPECT_EQ(said(Classify({model, wide})), "without rounding product on the way");
+  EXPECT_EQ(said(Classify({model, wide})), "without rounding product");
 }
 
 /// What two backends say of a step `product` and of a second one, `result`, which both make of it by `op`.
@@ -763,19 +920,19 @@ TEST(Divergence, ATruncatedStoreIsNotAsItIsWritten) {
   c.program[0].of.push_back({.name = {}, .scalar = Attr{0.998}});
   const auto model = [](const std::string& number, const std::string& out) {
     PrecisionModel made = Model("exact", "none", out);
-    if (!number.empty()) made.in["scalar.mul"] = number;
+    if (!number.empty()) made.in["scalar.mul"] = testing::In(number);
     return made;
   };
   const auto said = [&](std::vector<PrecisionModel> models) {
     Classification classification = Classify(models);
-    classification.facets_in["scalar.mul"] = {"as_is", "bfloat16_rne"};
+    classification.facets_in["scalar.mul"] = {testing::In("as_is"), testing::In("bfloat16_rne")};
     return DescribeClass(c, "product", testing::Value(classification, DType::kBfloat16));
   };
   const PrecisionModel cut = model("", "bfloat16_rz"), narrow = model("bfloat16_rne", "bfloat16_rne");
   EXPECT_EQ(said({cut, narrow}), "with 0.998 rounded to bfloat16, or product rounded towards zero");
   EXPECT_EQ(said({cut, model("float16_rne", "bfloat16_rne"), narrow}),
-            "with roundings that these inputs do not tell apart");
-  EXPECT_EQ(said({model("", "bfloat16_rne"), narrow}), "as it is written, as far as these inputs tell");
+            "with roundings that these inputs do not distinguish");
+  EXPECT_EQ(said({model("", "bfloat16_rne"), narrow}), "as expected, as far as these inputs show");
 }
 
 TEST(Divergence, SkippedAndBrokenBackendsTakeNoPart) {
@@ -871,7 +1028,7 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
   EXPECT_EQ(found[0].kind, kGraphVsExecution);
   EXPECT_EQ(found[0].stages, (std::vector<std::string>{"hlo", "hlo_optimized"}));
   EXPECT_EQ(found[0].sentence,
-            "In jax, the hlo stage gives bfloat16 on the way to product; the numbers prove that nothing was "
+            "In jax, the hlo stage gives bfloat16 when computing product; the numbers prove that nothing was "
             "rounded so "
             "(hlo -> hlo_optimized).");
   EXPECT_TRUE(find(traced, ThroughBfloat16()).empty()) << "the numbers were rounded";
@@ -980,7 +1137,7 @@ TEST(Divergence, RoundingOnTheWayToTheSameFormat) {
       .Add("b", once, {1, 2, 3, 5}, DType::kBfloat16);
   ASSERT_EQ(table.Find().size(), 1u);
   EXPECT_EQ(table.Find()[0].sentence,
-            "a rounds product to bfloat16 along the way, before its bfloat16 store; b does not: "
+            "a rounds product to bfloat16 along the way, before its bfloat16 output; b does not: "
             "product[1,1] is 4 against 5.");
 }
 
@@ -998,13 +1155,14 @@ TEST(Divergence, AFormatThatIsNotKnownIsAnotherOneThanOneThatIs) {
 
 TEST(Divergence, StepsInsideAnOpHaveNoOrder) {
   // Written numbers explain the first, and numbers before their rounding both: the second reads those.
-  const auto found = [](const std::string& label) {
+  const auto found = [](FormatOfWhat labelled) {
     Case c = MakeCase();
     c.program = {testing::MakeStep("elu", {"x"}, "hidden"),
                  testing::MakeStep("add", {"hidden", "x"}, "product")};
     Table table(c);
     const auto add = [&](const std::string& backend, const std::vector<std::string>& together, double last) {
-      Classification step = Classify({Model("float32", "none", "float16_rne")}, label);
+      Classification step = Classify({Model("float32", "none", "float16_rne")}, "stored float16");
+      step.labelled = labelled;
       step.piece = together.size() == 1 ? "steps hidden<product" : "step";
       step.together = together;
       step.reads["hidden"] = together.size() == 1 ? std::vector<std::string>{"unrounded"}
@@ -1015,50 +1173,48 @@ TEST(Divergence, StepsInsideAnOpHaveNoOrder) {
     add("fuses", {"hidden"}, 5);
     return OfKind(table.Find({}, JudgedAs::kStepByStep), kPrecision);
   };
-  const auto steps = found("each step in float32, stored float16");
+  const auto steps = found(FormatOfWhat::kSteps);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(
       steps[0].sentence,
       "fuses likely computes product from the unrounded hidden; stores likely does not: product[1,1] is 5 "
       "against 4.");
-  EXPECT_TRUE(found("accumulated in float32, stored float16").empty())
-      << "a sum may be taken in another order";
+  EXPECT_TRUE(found(FormatOfWhat::kSums).empty()) << "a sum may be taken in another order";
 }
 
 TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
   const auto step = [](const std::string& value, Groups backends, std::vector<std::string> also,
-                       const std::string& sentence) {
+                       const std::string& claim) {
     Divergence made;
     made.kind = kPrecision;
     made.value = value;
     made.backends = std::move(backends);
     made.also = std::move(also);
-    made.sentence = sentence;
+    made.claim = claim;
+    made.sentence = claim + ": add[0] is 1 against 2.";
     return made;
   };
   Divergence result = step("y", {{"eager", "aot"}, {"inductor"}}, {}, "");
   const std::string kEffect =
                         " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp)",
-                    kNoReason =
-                        kEffect + "; what it does where they are not observed, the steps do not tell.";
+                    kNoReason = kEffect + "; what it does without observation is unknown.";
   const TensorDifference difference{.elements = 8, .number = 3, .largest_ulp = 2.5};
   const auto told = [&](const std::vector<Divergence>& steps) {
     return ObservedStepsSentence(result, {{.backend = "inductor", .of = difference, .same_as = {}}}, &steps);
   };
   const Divergence add =
       step("add", {{"inductor"}, {"eager", "aot"}}, {"add_2"},
-           "inductor likely computes add from the unrounded elu; eager and aot likely do not: "
-           "add[0] is 1 against 2.");
+           "inductor likely computes add from the unrounded elu; eager and aot likely do not");
   EXPECT_EQ(told({add}),
             kEffect +
                 "; there, inductor likely computes add from the unrounded elu; eager and aot likely do not; "
-                "likewise for add_2.");
+                "the same for add_2.");
   const std::vector<Divergence> steps{add};
   const std::vector<ObservedChange> same{{.backend = "inductor", .of = difference, .same_as = {"eager"}}};
   EXPECT_EQ(
       ObservedStepsSentence(result, same, &steps),
       " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager); "
-      "what it does where they are not observed, the steps do not tell.")
+      "what it does without observation is unknown.")
       << "steps that lead to eager's bits are no reason to part from eager";
   EXPECT_EQ(
       ObservedStepsSentence(result, same, nullptr),
@@ -1072,7 +1228,7 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
             kNoReason)
       << "what another one does on the way is no reason of its own";
   EXPECT_EQ(told({}), kNoReason);
-  EXPECT_TRUE(told({add, add, add, add}).ends_with("add_2. 2 more steps part."))
+  EXPECT_TRUE(told({add, add, add, add}).ends_with("add_2. 2 more steps differ."))
       << told({add, add, add, add});
 }
 
@@ -1083,7 +1239,7 @@ TEST(Divergence, StepsThatAreStoredOnTheWayHaveNames) {
                testing::MakeStep("sub", {"added", "y"}, "product")};
   const auto steps = [](const std::string& mid, const std::string& of_each) {
     Classification made = Classify({Model("exact", mid, "bfloat16_rne")});
-    made.cuts = {{"added", {of_each}}, {"scaled", {of_each}}};
+    made.cuts = testing::CutSets({{"added", {of_each}}, {"scaled", {of_each}}});
     return made;
   };
   const auto said = [&](const Classification& a, const Classification& b) {
@@ -1092,12 +1248,13 @@ TEST(Divergence, StepsThatAreStoredOnTheWayHaveNames) {
     return table.Find().front().sentence;
   };
   EXPECT_EQ(said(steps("bfloat16", "bfloat16"), steps("float32", "none")),
-            "a rounds scaled and added to bfloat16 on the way to product; b does not: product[1,1] is 4 "
+            "a rounds scaled and added to bfloat16 when computing product; b does not: product[1,1] is 4 "
             "against 5.");
-  EXPECT_EQ(said(Classify({Model("exact", "bfloat16", "bfloat16_rne")}),
-                 Classify({Model("exact", "float32", "bfloat16_rne")})),
-            "a rounds product to bfloat16 along the way, before its bfloat16 store; b does not: product[1,1] "
-            "is 4 against 5.")
+  EXPECT_EQ(
+      said(Classify({Model("exact", "bfloat16", "bfloat16_rne")}),
+           Classify({Model("exact", "float32", "bfloat16_rne")})),
+      "a rounds product to bfloat16 along the way, before its bfloat16 output; b does not: product[1,1] "
+      "is 4 against 5.")
       << "float32 is no rounding that a bfloat16 result shows";
 }
 
@@ -1107,33 +1264,33 @@ TEST(Divergence, AnOperandThatIsRoundedIsNoRoundedResult) {
                testing::MakeStep("add", {"scaled", "x"}, "product")};
   const auto said = [&](const std::string& rounded) {
     Classification a = ThroughBfloat16(), b = Float32();
-    a.cuts = {{rounded, {"bfloat16"}}};
+    a.cuts = testing::CutSets({{rounded, {"bfloat16"}}});
     Table table(c);
     table.Add("a", a, kRounded).Add("b", b, kUnrounded);
     return table.Find().front().sentence;
   };
   Classification b = Float32();
   EXPECT_TRUE(
-      said("step7").starts_with("a rounds at least one step on the way to product to bfloat16; b does not: "))
+      said("step7").starts_with("a rounds at least one intermediate of product to bfloat16; b does not: "))
       << said("step7");
   EXPECT_TRUE(
       said("product").starts_with("a rounds product to bfloat16 before the float32 result; b does not: "))
       << said("product");
   Classification named = ThroughBfloat16();
-  named.cuts = {{"scaled", {"bfloat16"}}};
-  b.cuts = {{"scaled", {"none"}}};
+  named.cuts = testing::CutSets({{"scaled", {"bfloat16"}}});
+  b.cuts = testing::CutSets({{"scaled", {"none"}}});
   Table table(c);
   table.Add("a", named, kRounded).Add("b", b, kUnrounded);
   EXPECT_TRUE(table.Find().front().sentence.starts_with(
-      "a rounds scaled to bfloat16 on the way to product; b does not: "))
+      "a rounds scaled to bfloat16 when computing product; b does not: "))
       << table.Find().front().sentence;
 }
 
 TEST(Divergence, AFormatThatOneSideAloneRoundsToIsSaidWhereverItIs) {
   PrecisionModel inside = Model("float32", "none", "bfloat16_rne");
-  inside.cuts = {{"product.exp", "bfloat16"}};
+  inside.cuts = testing::Cuts({{"product.exp", "bfloat16"}});
   Classification narrow = Classify({Model("bfloat16", "none", "bfloat16_rne"), inside});
-  narrow.cuts = {{"product.exp", {"none", "bfloat16"}}};
+  narrow.cuts = testing::CutSets({{"product.exp", {"none", "bfloat16"}}});
   const auto said = [&](const Classification& other) {
     Table table(MakeCase());
     table.Add("a", narrow, {1, 2, 3, 4}, DType::kBfloat16).Add("b", other, {1, 2, 3, 5}, DType::kBfloat16);
@@ -1141,7 +1298,7 @@ TEST(Divergence, AFormatThatOneSideAloneRoundsToIsSaidWhereverItIs) {
   };
   const PrecisionModel wide = Model("float32", "none", "bfloat16_rne");
   PrecisionModel both = wide;
-  both.acc = "float16";
+  both.acc = testing::Acc("float16");
   EXPECT_NE(said(Classify({both, wide})).find("does not"), std::string::npos) << said(Classify({both, wide}));
   EXPECT_EQ(said(Classify({Model("bfloat16", "none", "bfloat16_rne"), wide})).find("does not"),
             std::string::npos)
@@ -1155,35 +1312,35 @@ TEST(Divergence, ANumberIsSaidAsItIsWritten) {
   number.scalar = Attr{.value = 1.3};
   c.program[0].of.push_back(number);
   Classification once = Classify({Model("exact", "float32", "bfloat16_rne")});
-  once.facets_in["scalar.mul"] = {"float32_rne"};
+  once.facets_in["scalar.mul"] = {testing::In("float32_rne")};
   Table table(c);
   table.Add("a", Classify({}), {1, 2, 3, 4}, DType::kBfloat16).Add("b", once, {1, 2, 3, 5}, DType::kBfloat16);
   EXPECT_NE(table.Find().front().sentence.find("b computes product with 1.3 rounded to float32, product "
-                                               "rounded to float32 before its bfloat16 store: "),
+                                               "rounded to float32 before its bfloat16 output: "),
             std::string::npos)
       << table.Find().front().sentence;
 }
 
 TEST(Divergence, RoundingOfOperandsAndCuts) {
   PrecisionModel rounded = Model("float32", "none");
-  rounded.in["y"] = "bfloat16_rne";
+  rounded.in["y"] = testing::In("bfloat16_rne");
   Table table(MakeCase());
   table.Add("a", Float32(), kUnrounded).Add("b", Classify({rounded}), kRounded);
   ASSERT_EQ(table.Find().size(), 1u);
   EXPECT_EQ(table.Find()[0].sentence,
             "b rounds operand y to bfloat16; a does not: product[0,0] is 1 against 1.0009766.");
   PrecisionModel cut = Model("float32", "none");
-  cut.cuts["hidden"] = "bfloat16";
+  cut.cuts = testing::Cuts({{"hidden", "bfloat16"}});
   Classification with = Classify({cut});
-  with.cuts["hidden"] = {"bfloat16"};
+  with.cuts["hidden"] = testing::Mids({"bfloat16"});
   Classification without = Float32();
-  without.cuts["hidden"] = {"none"};
+  without.cuts["hidden"] = testing::Mids({"none"});
   Table cuts(MakeCase());
   cuts.Add("a", with, kRounded).Add("b", without, kUnrounded);
   ASSERT_EQ(cuts.Find().size(), 1u);
   EXPECT_EQ(
       cuts.Find()[0].sentence,
-      "a rounds hidden to bfloat16 on the way to product; b does not: product[0,0] is 1 against 1.0009766.");
+      "a rounds hidden to bfloat16 when computing product; b does not: product[0,0] is 1 against 1.0009766.");
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ TEST(Flushing, OperandsAndSumsAreNamedApart) {
     const Classification found = Classify(c, FlushedInputs(c, sizes), model);
     ASSERT_EQ(found.checked, 144) << model;
     ASSERT_FALSE(found.models.empty()) << model << ": " << found.label;
-    EXPECT_THAT(found.facets_in.at("a"), ::testing::Contains(in)) << model;
-    EXPECT_THAT(found.facets.at("acc"), ::testing::Contains(acc)) << model;
+    EXPECT_THAT(WordsOf(found.facets_in.at("a"), InWord), ::testing::Contains(in)) << model;
+    EXPECT_THAT(WordsOf(found.facets.acc), ::testing::Contains(acc)) << model;
     // What would explain the numbers without dropping anything is gone.
     for (const PrecisionModel& rival : found.models_proved) {
       EXPECT_TRUE(rival.Name().find("+daz") != std::string::npos ||
@@ -79,8 +79,8 @@ TEST(Flushing, OperandsAndSumsAreNamedApart) {
 TEST(Flushing, ATellingProductNamesBoth) {
   const Case c = FlushedProduct();
   const Classification found = Classify(c, FlushedInputs(c, kBoth), kDaz + "float32+ftz" + kTail);
-  EXPECT_THAT(found.facets_in.at("a"), ElementsAre("as_is+daz"));
-  EXPECT_THAT(found.facets.at("acc"), ElementsAre("float32+ftz"));
+  EXPECT_THAT(WordsOf(found.facets_in.at("a"), InWord), ElementsAre("as_is+daz"));
+  EXPECT_THAT(WordsOf(found.facets.acc), ElementsAre("float32+ftz"));
   EXPECT_THAT(found.label, HasSubstr("subnormals of operand a taken as zero"));
 }
 
@@ -90,8 +90,10 @@ TEST(Flushing, NothingIsSaidOfAnOperandWithoutSubnormals) {
   for (const char* truth :
        {"in=a:as_is+daz,b:as_is+daz;prod=exact;acc=float32", "in=a:as_is+daz;prod=exact;acc=float32"}) {
     const Classification found = Classify(c, inputs, std::string(truth) + kTail);
-    EXPECT_THAT(found.facets_in.at("a"), ElementsAre("as_is+daz")) << truth;
-    EXPECT_THAT(found.facets_in.at("b"), ::testing::UnorderedElementsAre("as_is", "as_is+daz")) << truth;
+    EXPECT_THAT(WordsOf(found.facets_in.at("a"), InWord), ElementsAre("as_is+daz")) << truth;
+    EXPECT_THAT(WordsOf(found.facets_in.at("b"), InWord),
+                ::testing::UnorderedElementsAre("as_is", "as_is+daz"))
+        << truth;
     EXPECT_THAT(found.label, HasSubstr("subnormals of operand a taken as zero"));
     EXPECT_THAT(found.label, Not(HasSubstr("operand b")));
   }
@@ -111,11 +113,11 @@ TEST(Flushing, OneOperandsSubnormalsAreToldFromBoth) {
   }
   const std::string end = std::string(";prod=exact;acc=float32") + kTail;
   const Classification one = Classify(c, inputs, "in=b:as_is+daz" + end);
-  EXPECT_THAT(one.facets_in.at("a"), ElementsAre("as_is")) << one.label;
-  EXPECT_THAT(one.facets_in.at("b"), ElementsAre("as_is+daz")) << one.label;
+  EXPECT_THAT(WordsOf(one.facets_in.at("a"), InWord), ElementsAre("as_is")) << one.label;
+  EXPECT_THAT(WordsOf(one.facets_in.at("b"), InWord), ElementsAre("as_is+daz")) << one.label;
   const Classification both = Classify(c, inputs, "in=a:as_is+daz,b:as_is+daz" + end);
-  EXPECT_THAT(both.facets_in.at("a"), ElementsAre("as_is+daz")) << both.label;
-  EXPECT_THAT(both.facets_in.at("b"), ElementsAre("as_is+daz")) << both.label;
+  EXPECT_THAT(WordsOf(both.facets_in.at("a"), InWord), ElementsAre("as_is+daz")) << both.label;
+  EXPECT_THAT(WordsOf(both.facets_in.at("b"), InWord), ElementsAre("as_is+daz")) << both.label;
 }
 
 TEST(Flushing, NumbersThatKeepTheirSubnormalsAreNotSuspected) {
@@ -137,8 +139,9 @@ TEST(Flushing, IsAskedBesideNarrowFormatsThatLeaveZerosToo) {
   for (int64_t i = 0; i < a.size(); ++i) a.Set(i, std::copysign(0x1p-130, a.At(i)));
   const Classification found =
       Classify(c, inputs, "in=a:as_is+daz,b:as_is+daz;prod=exact;acc=float32;mid=none;out=float32_rne");
-  EXPECT_THAT(found.facets_in.at("a"), ::testing::Contains("as_is+daz"));
-  EXPECT_THAT(found.facets_in.at("a"), ::testing::Contains(::testing::StartsWith("float16")));
+  EXPECT_THAT(WordsOf(found.facets_in.at("a"), InWord), ::testing::Contains("as_is+daz"));
+  EXPECT_THAT(WordsOf(found.facets_in.at("a"), InWord),
+              ::testing::Contains(::testing::StartsWith("float16")));
 }
 
 TEST(Flushing, WhatNoModelExplainsStaysUnmodelled) {

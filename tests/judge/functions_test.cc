@@ -72,8 +72,9 @@ TEST(FunctionsInFloat32, ErrorsOfNoFunctionAreNotConfirmed) {
   const Classification found =
       JudgeGelu(0.001, kRoot, [](double x) { return std::erf(x) + 1e-6 * std::sin(1e6 * x); });
   EXPECT_FALSE(found.fits) << found.label;
-  EXPECT_THAT(found.label,
-              HasSubstr("times those of its steps in float32, and no step in fewer bits explains them"));
+  EXPECT_THAT(
+      found.label,
+      HasSubstr("times those of its steps in float32 (rms), and no step in fewer bits explains them"));
 }
 
 TEST(FunctionsInFloat32, AnApproximationIsToldByHowMuchItErrs) {

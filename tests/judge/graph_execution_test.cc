@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/judge/make.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -149,7 +150,7 @@ CaseResult WithOperands(const std::vector<std::string>& proved, const std::vecto
     std::vector<PrecisionModel> made;
     for (const std::string& word : words) {
       made.push_back(Model("float32", "none"));
-      made.back().in = {{"a", word}};
+      made.back().in = testing::Ins({{"a", word}});
     }
     return made;
   };

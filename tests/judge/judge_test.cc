@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/base/text.h"
 #include "harness/judge/expect.h"
 #include "harness/words/backend_name.h"
 #include "tests/judge/make.h"
@@ -50,7 +51,7 @@ Case Expecting(Expectation expectation) {
   return c;
 }
 
-Expectation ExpectMid(std::vector<std::string> words) {
+Expectation ExpectMid(DemandWords words) {
   Expectation expectation;
   expectation.values["product"] = {.dtype = "float32", .facets = {{"mid", std::move(words)}}};
   return expectation;
@@ -227,8 +228,11 @@ TEST(Judge, ValuesOfOneBackendAreComparedInBitsAndInClass) {
   EXPECT_TRUE(right.demanded);
   EXPECT_EQ(
       judged(equal, {1, 2, 3, 4 + 0x1p-21}, wide).reason,
-      "product and other are not equal: 1 of 4 elements differ by up to 1 ulp, the first at [1,1]: 4 against "
+      "product and other are not equal: 1 of 4 elements differ by up to 1 ulp, the worst at [1,1]: 4 against "
       "4.00000048");
+  const std::string worst = judged(equal, {1 + 0x1p-23, 2, 3, 4 + 0x1p-19}, wide).reason;
+  EXPECT_NE(worst.find("2 of 4 elements differ by up to 4 ulp, the worst at [1,1]: "), std::string::npos)
+      << worst;
   EXPECT_EQ(judged(same, {1, 2, 3, 5}, wide).status, Status::kPass) << "other bits, one class";
   EXPECT_EQ(judged(same, {1, 2, 3, 4}, narrow).reason,
             "product and other are not of one class: product is in float32; other is in bfloat16");
@@ -255,7 +259,7 @@ TEST(Judge, ContractVerdictsBecomeStatuses) {
       "product is rounded through bfloat16, which the contract (dtype float32, mid none) does not allow; not "
       "proved: one model that it allows lies within its bounds, and fits worse");
   Classification short_of_bits = Classify({});
-  short_of_bits.says = {"at most 22 significant bits in 256 results"};
+  short_of_bits.says = {{RemarkKind::kBits, "at most 22 significant bits in 256 results"}};
   EXPECT_EQ(JudgeProduct(Strict(), short_of_bits).reason,
             "no precision model explains product (the contract says dtype float32, mid none): at most 22 "
             "significant bits in "

@@ -46,6 +46,8 @@ std::vector<Case> SmallSeeds() {
   std::vector<Case> small;
   for (auto& c : loaded.cases) {
     if (!c.requires_.empty()) continue;  // the same programs as their twins without a GPU
+    // Ops with steps of their own, and gradients of several steps, are no value of one model: tests/oracles asks each of its models.
+    if (c.id.find("autocast_policy/") != c.id.npos || c.id.find("sum_loss/") != c.id.npos) continue;
     const auto cost = EmulationCost(c);
     if (cost && *cost > 0 && *cost <= kMostMultiplyAdds) small.push_back(std::move(c));
   }
@@ -195,7 +197,7 @@ TEST_P(KnownAnswers, EveryModelComesBack) {
       if (known == answers.end())
         known = answers.try_emplace({value, data.dtype}, **oracle, value, data.dtype).first;
       // Partial sums in a format that is none of the value's are no model of it: nothing to find.
-      if (const auto acc = ParseAcc(truth->acc); acc && !acc->exact() && !acc->binary()) {
+      if (!truth->acc.exact() && !truth->acc.binary()) {
         if (!known->second.Knows(*truth)) {
           ++foreign;
           continue;

@@ -14,6 +14,7 @@
 #include "harness/words/facets.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -63,8 +64,10 @@ TEST(Likelihood, AnHonestOrderOfItsOwnIsExplained) {
     auto oracle = OpenCaseOracle(c, inputs);
     ASSERT_TRUE(oracle);
     const Classification result = ClassifyValue(**oracle, "product", product);
-    explained += Holds(result, [](const PrecisionModel& model) { return model.acc == "float32"; }) ? 1 : 0;
-    EXPECT_FALSE(Holds(result, [](const PrecisionModel& model) { return model.acc == "float32_rz"; }));
+    explained +=
+        Holds(result, [](const PrecisionModel& model) { return AccWord(model.acc) == "float32"; }) ? 1 : 0;
+    EXPECT_FALSE(
+        Holds(result, [](const PrecisionModel& model) { return AccWord(model.acc) == "float32_rz"; }));
   }
   EXPECT_EQ(explained, 8);
 }
@@ -89,10 +92,10 @@ TEST(Likelihood, FewResultsThatAllWantBitsAreNoAccident) {
     auto oracle = OpenCaseOracle(c, inputs);
     ASSERT_TRUE(oracle);
     EXPECT_TRUE(Holds(ClassifyValue(**oracle, "product", whole), [](const PrecisionModel& model) {
-      return model.acc == "float32" && model.mid == "none";
+      return AccWord(model.acc) == "float32" && MidWord(model.mid) == "none";
     }));
     EXPECT_FALSE(Holds(ClassifyValue(**oracle, "product", product), [](const PrecisionModel& model) {
-      return model.acc == "float32" && model.mid == "none";
+      return AccWord(model.acc) == "float32" && MidWord(model.mid) == "none";
     })) << seed;
   }
 }
@@ -128,12 +131,12 @@ TEST(Likelihood, LanesThatAreJoinedInFloat64AreNotSaidToBeJoinedInFloat32) {
     ASSERT_TRUE(oracle);
     // 12 lanes are among no orders that are tried.
     const Classification wider = ClassifyValue(**oracle, "product", SumsInLanes(c, inputs, 12, 24, 53));
-    EXPECT_TRUE(Holds(wider, [](const PrecisionModel& model) { return model.acc == kJoinedWider; }))
+    EXPECT_TRUE(Holds(wider, [](const PrecisionModel& model) { return model.acc == JoinedWider(); }))
         << wider.label;
     const auto values = EmulateProgram(c, inputs, PrecisionModel(), "lanes4");
     ASSERT_TRUE(values);
     const Classification plain = ClassifyValue(**oracle, "product", values->at("product"));
-    EXPECT_FALSE(Holds(plain, [](const PrecisionModel& model) { return model.acc == kJoinedWider; }))
+    EXPECT_FALSE(Holds(plain, [](const PrecisionModel& model) { return model.acc == JoinedWider(); }))
         << plain.label;
   }
 }
@@ -142,7 +145,7 @@ TEST(Likelihood, LanesThatAreJoinedInFloat64AreNotSaidToBeJoinedInFloat32) {
 TEST(Likelihood, ResultsWithoutALastBitAreNoFloat32Sums) {
   const Case c = testing::MatmulCase(DType::kBfloat16, DType::kFloat32, 16, 64, 16);
   const auto plain = [](const PrecisionModel& model) {
-    return model.acc == "float32" && model.mid == "none";
+    return AccWord(model.acc) == "float32" && MidWord(model.mid) == "none";
   };
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const auto inputs = testing::NormalInputs(c, seed);
@@ -170,16 +173,17 @@ TEST(Likelihood, ErrorsAloneAccuseNoUnitThatCuts) {
     auto oracle = OpenCaseOracle(c, inputs);
     ASSERT_TRUE(oracle);
     const Classification result = ClassifyValue(**oracle, "product", SumsInLanes(c, inputs, 16, 20, 53));
-    EXPECT_FALSE(Holds(result, [](const PrecisionModel& model) { return model.acc.starts_with("blockfma"); }))
-        << result.label;
+    EXPECT_FALSE(Holds(result, [](const PrecisionModel& model) {
+      return AccWord(model.acc).starts_with("blockfma");
+    })) << result.label;
   }
 }
 
 TEST(Likelihood, RivalsGiveTheBitsOfMoreThanTheSample) {
   const Case c = testing::MatmulCase(DType::kBfloat16, DType::kBfloat16, 64, 64, 64);
   PrecisionModel model;
-  model.acc = "float32";
-  model.out = "bfloat16_rne";
+  model.acc = testing::Acc("float32");
+  model.out = testing::Out("bfloat16_rne");
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const auto inputs = testing::NormalInputs(c, seed);
     auto oracle = OpenCaseOracle(c, inputs);
@@ -188,9 +192,10 @@ TEST(Likelihood, RivalsGiveTheBitsOfMoreThanTheSample) {
     ASSERT_TRUE(values);
     // Of this many elements a sum in so few bits gives others somewhere, if not among the first 128.
     const Classification result = ClassifyValue(**oracle, "product", values->at("product"));
-    EXPECT_TRUE(Holds(result, [](const PrecisionModel& each) { return each.acc == "float32"; }));
-    EXPECT_FALSE(Holds(result, [](const PrecisionModel& each) { return each.acc.starts_with("float16"); }))
-        << result.label;
+    EXPECT_TRUE(Holds(result, [](const PrecisionModel& each) { return AccWord(each.acc) == "float32"; }));
+    EXPECT_FALSE(Holds(result, [](const PrecisionModel& each) {
+      return AccWord(each.acc).starts_with("float16");
+    })) << result.label;
   }
 }
 
@@ -235,7 +240,7 @@ TEST(Likelihood, AnotherFormOfTheStepsInsideAnOpIsNoNarrowSum) {
   const Classification found = ClassifyValue(**oracle, "x.grad", observed);
   // No model gives these bits; of four lines of noise their sizes tell nothing either.
   const bool open = std::any_of(found.models.begin(), found.models.end(), [](const PrecisionModel& model) {
-    return model.acc == "float64" || model.acc == "exact";
+    return AccWord(model.acc) == "float64" || AccWord(model.acc) == "exact";
   });
   EXPECT_TRUE(open || found.kind == ClassificationKind::kUnmodelled) << found.label;
 }
@@ -282,7 +287,7 @@ TEST(Likelihood, StepsStoredWhereNobodyIsKnownToDoSoAreNoNarrowSum) {
   // Which of the others show depends on the numbers.
   std::set<std::string> cuts;
   for (const PrecisionModel& model : found.models) {
-    EXPECT_EQ(model.acc, "float32") << found.label;
+    EXPECT_EQ(AccWord(model.acc), "float32") << found.label;
     EXPECT_TRUE(model.cuts.contains("y.mean") && model.cuts.contains("y.centered")) << model.Name();
     for (const auto& [cut, format] : model.cuts) cuts.insert(cut);
   }
@@ -308,9 +313,9 @@ TEST(Likelihood, ANarrowSumThatGivesTheBitsIsNotTheOnlyOne) {
     const TensorData y =
         NormWithStoredSteps(inputs.at("x"), {"mean", "centered", "var", "rstd", "normalized"});
     const Classification found = ClassifyValue(**oracle, "y", y);
-    if (!Holds(found, [](const PrecisionModel& model) { return model.acc == "bfloat16"; })) continue;
+    if (!Holds(found, [](const PrecisionModel& model) { return AccWord(model.acc) == "bfloat16"; })) continue;
     ++narrow;
-    EXPECT_TRUE(Holds(found, [](const PrecisionModel& model) { return model.acc == "float32"; }))
+    EXPECT_TRUE(Holds(found, [](const PrecisionModel& model) { return AccWord(model.acc) == "float32"; }))
         << seed << " " << found.label;
   }
   EXPECT_GT(narrow, 0);
@@ -347,7 +352,7 @@ TEST(Likelihood, AnHonestNormOfFewRowsIsModelled) {
     auto oracle = OpenCaseOracle(c, inputs);
     ASSERT_TRUE(oracle);
     const Classification found = ClassifyValue(**oracle, "y", y);
-    EXPECT_TRUE(Holds(found, [](const PrecisionModel& model) { return model.acc == "float32"; }))
+    EXPECT_TRUE(Holds(found, [](const PrecisionModel& model) { return AccWord(model.acc) == "float32"; }))
         << seed << ": " << found.label;
   }
 }
@@ -395,8 +400,8 @@ TEST(Likelihood, AMeanWhoseSumIsStored) {
   ASSERT_FALSE(found.models.empty()) << found.label;
   for (const PrecisionModel& model : found.models) {
     const auto cut = model.cuts.find("y.sum");
-    EXPECT_TRUE(model.acc == "float16" || model.acc == "float16_via_float32" ||
-                (cut != model.cuts.end() && cut->second == "float16"))
+    EXPECT_TRUE(AccWord(model.acc) == "float16" || AccWord(model.acc) == "float16_via_float32" ||
+                (cut != model.cuts.end() && cut->second.rounds_to(Binary16())))
         << model.Name();
   }
 }

@@ -92,7 +92,7 @@ TensorData LayerNorm(const TensorData& x, bool eps_beside_the_root, const Change
   return y;
 }
 
-std::string Said(const Classification& found) { return ::testing::PrintToString(found.says) + found.label; }
+std::string Said(const Classification& found) { return JoinTexts(found.says) + found.label; }
 
 TEST(LinesOfAnOp, HonestOnesAreNotDoubted) {
   const ProgramOfLines softmax = MakeProgram("softmax", 1), norm = MakeProgram("layer_norm", 8);
@@ -129,7 +129,7 @@ TEST(LinesOfAnOp, AFactorThatAllLinesShareIsNoOrdersDoing) {
       softmax.Judge(Softmax(softmax.x(), Nothing, [](double total) { return total * (1 + 2e-6); }));
   EXPECT_FALSE(found.fits);
   EXPECT_THAT(Said(found),
-              HasSubstr("as if total inside were too large in 40 of 40 lines, by 2.0e-06 of itself"));
+              HasSubstr("as if total inside were too large in 40 of 40 rows, by 2.0e-06 of itself"));
 }
 
 // Two units of 2^-23, where a library's reciprocal may be off by one and a half to either side: all lines to one side are not.
@@ -138,7 +138,7 @@ TEST(LinesOfAnOp, AFewUnitsToOneSideInAllLinesAreTold) {
   const auto judge = [&](double factor) {
     return softmax.Judge(Softmax(softmax.x(), Nothing, [factor](double total) { return total * factor; }));
   };
-  EXPECT_THAT(Said(judge(1 + 3.2e-7)), HasSubstr("as if total inside were too large in 40 of 40 lines"));
+  EXPECT_THAT(Said(judge(1 + 3.2e-7)), HasSubstr("as if total inside were too large in 40 of 40 rows"));
   const Classification half = judge(1 + 3e-8);
   EXPECT_TRUE(half.fits) << Said(half);
 }
@@ -158,7 +158,7 @@ TEST(LinesOfAnOp, EpsBesideTheRootMakesEveryDeviationTooLarge) {
   EXPECT_FALSE(found.fits);
   EXPECT_THAT(
       Said(found),
-      HasSubstr(fmt::format("as if rstd inside were too small in 40 of 40 lines, by {:.1e} of itself", due)));
+      HasSubstr(fmt::format("as if rstd inside were too small in 40 of 40 rows, by {:.1e} of itself", due)));
 }
 
 TEST(LinesOfAnOp, AnInverseDeviationInFewBits) {

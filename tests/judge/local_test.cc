@@ -8,10 +8,11 @@
 #include <cmath>
 #include <functional>
 
-#include "harness/judge/tensor_diff.h"
+#include "harness/model/tensor_diff.h"
 #include "harness/words/facets.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -226,7 +227,8 @@ TEST(Local, OfZerosInThePlaceOfSubnormalsNoRoundingOfANumberIsTold) {
   const TensorData zeros = TensorData::Zeros(DType::kFloat32, {kLocalCount});
   const Classification judged = Judge(program, inputs, {{"y", zeros}}).at("y");
   EXPECT_THAT(judged.reads.at("y"), ::testing::Contains("flushed")) << judged.label;
-  EXPECT_THAT(judged.facets_in.at("scalar.mul"), ::testing::IsSupersetOf({"as_is", "float32_rne"}));
+  EXPECT_THAT(WordsOf(judged.facets_in.at("scalar.mul"), InWord),
+              ::testing::IsSupersetOf({"as_is", "float32_rne"}));
 }
 
 TEST(Local, AStepThatReadsNothingIsJudged) {
@@ -268,7 +270,8 @@ TEST(Local, AnOperandThatCountsAsZeroIsNamed) {
   }
   auto judged = Judge(chain);
   EXPECT_EQ(judged.at("s").kind, ClassificationKind::kUnmodelled);
-  EXPECT_THAT(judged.at("s").says, ::testing::Contains("as if p were zero")) << judged.at("s").label;
+  EXPECT_THAT(judged.at("s").says, ::testing::Contains(Remark{RemarkKind::kChange, "as if p were zero"}))
+      << judged.at("s").label;
   EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
 }
 
@@ -341,7 +344,8 @@ TEST(Local, ALineWhoseMeanIsExactDoesNotRoundItToBfloat16) {
     values.emplace("x", x);
     const Classification judged = Judge(program, inputs, values).at("y");
     EXPECT_NE(judged.kind, ClassificationKind::kUnmodelled) << seed << ": " << judged.label;
-    EXPECT_THAT(judged.facets.at("mid"), ::testing::Contains("none")) << seed << ": " << judged.label;
+    EXPECT_THAT(WordsOf(judged.facets.mid, MidWord), ::testing::Contains("none"))
+        << seed << ": " << judged.label;
   }
 }
 
@@ -399,10 +403,10 @@ TEST(Local, ASoftmaxOfOneLineMayHaveSummedInTheBitsOfItsTotal) {
     const Classification judged = JudgeOne("softmax", x, y).at("y");
     if (judged.kind == ClassificationKind::kUnmodelled) continue;
     ++told;
-    EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("float16")) << seed << ": " << judged.label;
+    EXPECT_THAT(WordsOf(judged.facets.acc), ::testing::Contains("float16")) << seed << ": " << judged.label;
     const auto terms = judged.cuts.find("y.exp_in_denominator");
     if (terms != judged.cuts.end()) {
-      EXPECT_THAT(terms->second, ::testing::Contains("none")) << seed;
+      EXPECT_THAT(WordsOf(terms->second, MidWord), ::testing::Contains("none")) << seed;
     }
   }
   EXPECT_GT(told, 10);
@@ -441,7 +445,7 @@ TEST(Local, OfFewLinesARoundedSumMayBeASumInThatFormat) {
     const Classification judged = Judge(program, inputs, values).at("y");
     if (judged.kind == ClassificationKind::kUnmodelled) continue;
     ++told;
-    EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << seed << ": " << judged.label;
+    EXPECT_THAT(WordsOf(judged.facets.acc), ::testing::Contains("bfloat16")) << seed << ": " << judged.label;
   }
   EXPECT_GT(told, 0);
 }
@@ -529,7 +533,7 @@ TEST(Local, ABiasIsAddedToANarrowSumInFloat32) {
       d.Set(i, RoundTo(sum + d.At(i), Binary32()));
     }
     auto judged = Judge(program, inputs, {{"x", x}, {"y", y}, {"d", d}});
-    EXPECT_THAT(judged.at("y").facets["acc"], ::testing::Contains("float16")) << judged.at("y").label;
+    EXPECT_THAT(WordsOf(judged.at("y").facets.acc), ::testing::Contains("float16")) << judged.at("y").label;
     EXPECT_TRUE(judged.at("y").rests_on_likelihood) << judged.at("y").label;
     if (dtype == DType::kFloat32)
       EXPECT_THAT(judged.at("y").reads["x"], ::testing::Contains("tf32")) << judged.at("y").label;
@@ -562,7 +566,7 @@ TEST(Local, ANormOfNarrowSumsIsOneInFloat32AroundThem) {
     for (int64_t i = 0; i < kLine; ++i) y.Set(line * kLine + i, Bf16(r(normed(i) * inputs.at("w").At(i))));
   }
   const Classification judged = Judge(program, inputs, {{"y", y}}).at("y");
-  EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
+  EXPECT_THAT(WordsOf(judged.facets.acc), ::testing::Contains("bfloat16")) << judged.label;
 }
 
 TEST(Local, ASoftmaxOfANarrowTotalIsNoneOfNarrowSteps) {
@@ -587,7 +591,7 @@ TEST(Local, ASoftmaxOfANarrowTotalIsNoneOfNarrowSteps) {
     for (int64_t i = 0; i < kLine; ++i) s.Set(at(i), Bf16(r(r(std::exp(r(x.At(at(i)) - top))) / total)));
   }
   const Classification judged = Judge(program, inputs, {{"s", s}}).at("s");
-  EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
+  EXPECT_THAT(WordsOf(judged.facets.acc), ::testing::Contains("bfloat16")) << judged.label;
 }
 
 TEST(Local, OfOneTermEachTheSumMayBeNarrowOrTheProductRounded) {
@@ -610,8 +614,8 @@ TEST(Local, OfOneTermEachTheSumMayBeNarrowOrTheProductRounded) {
     y.Set(i, RoundTo(product + inputs.at("b").At(i % kColumns), Binary16()));
   }
   const Classification judged = Judge(program, inputs, {{"x", x}, {"y", y}}).at("y");
-  EXPECT_THAT(judged.facets.at("acc"), ::testing::IsSupersetOf({"float16", "float32"})) << judged.label;
-  EXPECT_THAT(judged.cuts.at("y.product"), ::testing::Contains("float16")) << judged.label;
+  EXPECT_THAT(WordsOf(judged.facets.acc), ::testing::IsSupersetOf({"float16", "float32"})) << judged.label;
+  EXPECT_THAT(WordsOf(judged.cuts.at("y.product"), MidWord), ::testing::Contains("float16")) << judged.label;
 }
 
 TEST(Local, AFewNarrowSumsDoNotSayHowTheirTermsWereRead) {
@@ -628,7 +632,7 @@ TEST(Local, AFewNarrowSumsDoNotSayHowTheirTermsWereRead) {
   for (int64_t i = 0; i < x.size(); ++i) x.Set(i, std::fabs(x.At(i)));
   for (int64_t i = 0; i < x.size(); ++i) s.Set(i / kTerms, Bf16(s.At(i / kTerms) + RoundTo(x.At(i), Tf32())));
   const Classification judged = Judge(program, {{"z", x}}, {{"x", x}, {"s", s}}).at("s");
-  EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
+  EXPECT_THAT(WordsOf(judged.facets.acc), ::testing::Contains("bfloat16")) << judged.label;
   EXPECT_THAT(judged.reads.at("x"), ::testing::IsSupersetOf({"stored", "tf32", "float16"})) << judged.label;
 }
 
@@ -759,7 +763,7 @@ TEST(Local, AFormOfAnOpIsComputedInFloat32) {
     g.Set(i, value > 0 ? value : -0.0);
   }
   const Classification judged = Judge(program, {{"x", x}}, {{"g", g}}).at("g");
-  EXPECT_THAT(judged.facets.at("mid"), ::testing::Contains("none")) << judged.label;
+  EXPECT_THAT(WordsOf(judged.facets.mid, MidWord), ::testing::Contains("none")) << judged.label;
 }
 
 TEST(Local, AnotherFormOfAnOpMayReadWhatWasNotRounded) {
@@ -898,9 +902,10 @@ TEST(Local, ASumInANarrowFormatRoundsWhatItAdds) {
     }
     const Classification judged = Judge(program, inputs, values).at("s");
     EXPECT_TRUE(judged.fits) << judged.label;
-    EXPECT_THAT(judged.facets.at("acc"), ::testing::Each(::testing::StartsWith("bfloat16"))) << judged.label;
+    EXPECT_THAT(WordsOf(judged.facets.acc), ::testing::Each(::testing::StartsWith("bfloat16")))
+        << judged.label;
     EXPECT_THAT(judged.reads.at("p"), ::testing::Contains("stored"));
-    EXPECT_THAT(judged.facets_in.at("p"), ElementsAre("as_is"));
+    EXPECT_THAT(WordsOf(judged.facets_in.at("p"), InWord), ElementsAre("as_is"));
   }
 }
 
@@ -950,7 +955,7 @@ TEST(Local, WhatHasNoReferenceIsTakenAsItIsStoredAndNobodyIsAccusedThroughIt) {
   EXPECT_TRUE(judged.at("d").fits);
   EXPECT_THAT(judged.at("d").reads, IsEmpty()) << "nothing is known of f but what it is stored as";
   EXPECT_EQ(judged.at("s").kind, ClassificationKind::kNoReference);
-  EXPECT_THAT(judged.at("s").notes,
+  EXPECT_THAT(TextsOf(judged.at("s").notes),
               ElementsAre(::testing::HasSubstr("does not follow from f as it is stored")));
 }
 
@@ -976,8 +981,8 @@ TEST(Local, AProductThatIsRoundedBeforeItsBiasIsNoNarrowAccumulator) {
   }
   auto judged = Judge(program, inputs, values);
   EXPECT_TRUE(judged.at("h").fits);
-  EXPECT_THAT(judged.at("h").cuts["h.product"], ElementsAre("bfloat16"));
-  EXPECT_THAT(judged.at("h").facets["acc"], ElementsAre("float32"));
+  EXPECT_THAT(WordsOf(judged.at("h").cuts.at("h.product"), MidWord), ElementsAre("bfloat16"));
+  EXPECT_THAT(WordsOf(judged.at("h").facets.acc), ElementsAre("float32"));
   EXPECT_THAT(judged.at("r").reads["h"], ::testing::Contains("stored"));
 }
 
@@ -992,7 +997,7 @@ TEST(Local, StepsInsideAnOpInTheirFormatAreNoUnroundedUse) {
   program.observe = {"p", "g"};
   const auto inputs = NormalInputs(program, 11);
   PrecisionModel model;
-  model.acc = "float32";
+  model.acc = testing::Acc("float32");
   const auto values = EmulateProgram(program, inputs, model, "sequential");
   ASSERT_TRUE(values) << values.error().Text();
   const auto judged = Judge(program, inputs, *values);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/model/case.h"
 #include "harness/model/classification.h"
 #include "harness/model/observation.h"
@@ -22,20 +23,19 @@ inline Classification Classify(std::vector<PrecisionModel> models, std::vector<P
            : models.size() == 1 ? ClassificationKind::kIdentified
                                 : ClassificationKind::kIndistinguishable;
   for (const auto& model : models) {
-    AddWord(&c.facets["prod"], model.prod);
-    AddWord(&c.facets["acc"], model.acc);
-    AddWord(&c.facets["mid"], model.mid);
-    AddWord(&c.facets["out"], model.out);
+    AddOnce(&c.facets.prod, model.prod);
+    AddOnce(&c.facets.acc, model.acc);
+    AddOnce(&c.facets.mid, model.mid);
+    AddOnce(&c.facets.out, model.out);
     for (const std::string operand : {"x", "y"}) {
-      const auto in = model.in.find(operand);
-      AddWord(&c.facets_in[operand], in == model.in.end() ? "as_is" : in->second);
+      AddOnce(&c.facets_in[operand], LookupOr(model.in, operand));
     }
   }
   for (const auto& model : models) {
-    for (const auto& [cut, format] : model.cuts) c.cuts.emplace(cut, std::vector<std::string>());
+    for (const auto& [cut, format] : model.cuts) c.cuts.emplace(cut, std::vector<RoundSpec>());
   }
-  for (auto& [cut, words] : c.cuts) {
-    for (const auto& model : models) AddWord(&words, model.cuts.contains(cut) ? model.cuts.at(cut) : "none");
+  for (auto& [cut, roundings] : c.cuts) {
+    for (const auto& model : models) AddOnce(&roundings, LookupOr(model.cuts, cut));
   }
   c.rests_on_likelihood = models.size() < proved.size();
   c.models = std::move(models);

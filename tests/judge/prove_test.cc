@@ -135,7 +135,7 @@ std::string Survivors(const Classification& one) {
   std::string text = one.label;
   for (size_t i = 0; i < std::min<size_t>(8, one.models_proved.size()); ++i)
     text += "\n    " + one.models_proved[i].Name();
-  for (const auto& note : one.notes) text += "\n  " + note;
+  for (const auto& note : one.notes) text += "\n  " + note.text;
   return text;
 }
 
@@ -228,9 +228,10 @@ struct Score {
 /// one are what a split leaves whose chunks hold one product each.
 /// A compensated sum is rounded to float32 once, as one in float64 may be.
 bool MayStayOpen(const PrecisionModel& truth, DType stored) {
-  const bool is_wider = truth.acc == "exact" || truth.acc == "float64" || truth.acc == "compensated";
-  return truth.prod != "exact" || (stored == DType::kFloat16 && is_wider) || truth.acc == "compensated" ||
-         truth.mid == "float32";
+  const bool is_wider =
+      AccWord(truth.acc) == "exact" || AccWord(truth.acc) == "float64" || AccWord(truth.acc) == "compensated";
+  return ProdWord(truth.prod) != "exact" || (stored == DType::kFloat16 && is_wider) ||
+         AccWord(truth.acc) == "compensated" || MidWord(truth.mid) == "float32";
 }
 
 Score ScoreBank(const Case& c, const std::string& value) {
@@ -353,7 +354,7 @@ TEST(Prove, CompensatedSumsAreNoUnitsThatRoundToFloat16) {
   EXPECT_NE(unit.joined, ContractVerdict::kConforms) << Survivors(unit.classification);
   const auto& proved = unit.classification.models_proved;
   EXPECT_TRUE(std::ranges::any_of(
-      proved, [](const PrecisionModel& each) { return each.acc == "blockfma(16,25,rne_float16)"; }))
+      proved, [](const PrecisionModel& each) { return AccWord(each.acc) == "blockfma(16,25,rne_float16)"; }))
       << "the truth is excluded: " << Survivors(unit.classification);
 }
 
@@ -371,7 +372,7 @@ TEST(Prove, SplitSumsOfFewColumns) {
   const auto split = SummedIn(prover, "split_k(float16,float32)");
   EXPECT_EQ(split.joined, ContractVerdict::kViolates) << Survivors(split.classification);
   EXPECT_TRUE(std::ranges::any_of(split.classification.models_proved, [](const PrecisionModel& each) {
-    return each.acc == "split_k(float16,float32)";
+    return AccWord(each.acc) == "split_k(float16,float32)";
   })) << "the truth is excluded";
 }
 

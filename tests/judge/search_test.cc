@@ -45,11 +45,11 @@ TEST(Search, ProductsThatAreMissingOrCountedTwiceAreNamed) {
   const auto inputs = testing::NormalInputs(c, 1);
   auto oracle = OpenCaseOracle(c, inputs);
   ASSERT_TRUE(oracle);
-  EXPECT_THAT(ClassifyValue(**oracle, "product", InTurn(c, inputs, 24, 41)).says,
+  EXPECT_THAT(TextsOf(ClassifyValue(**oracle, "product", InTurn(c, inputs, 24, 41)).says),
               Contains("as if number 41 of 100 products were missing"));
-  EXPECT_THAT(ClassifyValue(**oracle, "product", InTurn(c, inputs, 24, -1, 7)).says,
+  EXPECT_THAT(TextsOf(ClassifyValue(**oracle, "product", InTurn(c, inputs, 24, -1, 7)).says),
               Contains("as if number 7 of 100 products were counted twice"));
-  EXPECT_THAT(ClassifyValue(**oracle, "product", InTurn(c, inputs, 24, 99)).says,
+  EXPECT_THAT(TextsOf(ClassifyValue(**oracle, "product", InTurn(c, inputs, 24, 99)).says),
               Contains("as if the last 1 of 100 products were missing"));
 }
 

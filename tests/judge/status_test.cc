@@ -72,6 +72,19 @@ TEST(StatusTable, EveryRowAlone) {
   }
 }
 
+TEST(StatusTable, TheValuesAreThoseOfTheReason) {
+  StatusFacts facts;
+  facts.undetermined = {{.value = "open", .sentence = "cannot tell"}};
+  EXPECT_EQ(DecideStatus(facts).values, std::vector<std::string>{"open"});
+  facts.unmet_expectation = "changed";
+  facts.unmet_value = "expected";
+  EXPECT_EQ(DecideStatus(facts).values, std::vector<std::string>{"expected"});
+  facts.violations = {{.value = "", .sentence = "completed"}, {.value = "wrong", .sentence = "violates"}};
+  EXPECT_EQ(DecideStatus(facts).values, std::vector<std::string>{"wrong"}) << "the outcome has no row";
+  facts.harness_fault = "ours";
+  EXPECT_TRUE(DecideStatus(facts).values.empty());
+}
+
 TEST(StatusTable, FirstMatchWins) {
   const auto rows = Rows();
   int pairs = 0;

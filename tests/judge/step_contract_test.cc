@@ -5,13 +5,14 @@
 
 #include "harness/judge/contract.h"
 #include "tests/judge/make.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
 
 PrecisionModel Sum(const std::string& acc) {
   PrecisionModel model;
-  model.acc = acc;
+  model.acc = testing::Acc(acc);
   return model;
 }
 
@@ -59,7 +60,7 @@ TEST_F(StandIn, WhatWasHeldAgainstAFewModelsConfirmsNothing) {
     EXPECT_EQ(Verdict(), std::nullopt) << words.front();
   }
   steps_["y"].reads["h"] = {"stored"};
-  steps_["h"].cuts["h.product"] = {"bfloat16"};
+  steps_["h"].cuts["h.product"] = testing::Mids({"bfloat16"});
   EXPECT_EQ(Verdict(), std::nullopt);
   // Nor does it excuse.
   steps_["y"] = testing::Classify({Sum("float16")});

@@ -65,13 +65,14 @@ class Unlisted : public ::testing::Test {
 };
 
 bool Names(const Classification& one, const std::string& acc) {
-  return std::ranges::any_of(one.models, [&](const PrecisionModel& model) { return model.acc == acc; });
+  return std::ranges::any_of(one.models,
+                             [&](const PrecisionModel& model) { return AccWord(model.acc) == acc; });
 }
 
 TEST_F(Unlisted, SumsOfSortedTermsAreFloat32) {
   const Classification sorted = Classified(Ascending());
   EXPECT_TRUE(Names(sorted, "float32")) << sorted.label;
-  EXPECT_THAT(sorted.notes, Contains(HasSubstr("from the most negative term up")));
+  EXPECT_THAT(TextsOf(sorted.notes), Contains(HasSubstr("from the most negative term up")));
 }
 
 TEST_F(Unlisted, OneResultThatIsNotSuchASumIsEnough) {

@@ -1,5 +1,5 @@
 // Version conditions: PEP 440 ordering, clauses, malformed text.
-#include "harness/judge/versions.h"
+#include "harness/model/versions.h"
 
 #include <gtest/gtest.h>
 

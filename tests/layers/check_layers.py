@@ -15,7 +15,7 @@ import names_reached
 import types_twice
 import word_lists
 
-# What everything may include.
+# Folders that everything may include.
 BOTTOM = ["harness/base", "harness/num", "harness/words", "harness/model"]
 
 # Layer (the longest matching folder counts) -> the project's folders that it may include from, its own apart.
@@ -28,10 +28,20 @@ MAY_USE = {
     # A fill may take the rows of a record, a safetensors file.
     "harness/casefile": BOTTOM + ["backends/sdk"],
     "harness/judge": BOTTOM,
+    "harness/ledger": BOTTOM,
     "harness/record": BOTTOM + ["backends/sdk"],
     "harness/run": BOTTOM + ["harness/record", "backends/sdk"],
     "reports": BOTTOM,
-    # What asks an adapter for more than a run of cases; commands alone use them.
+    # Parts that commands share, from the folders that they are given to reports.
+    "harness/repro": BOTTOM,
+    "harness/workspace": BOTTOM + ["harness/casefile", "harness/judge", "harness/record", "harness/run"],
+    "harness/hybrid": BOTTOM + ["harness/casefile", "harness/ledger", "harness/record", "harness/run", "harness/workspace"],
+    "harness/judging": BOTTOM + ["harness/casefile", "harness/hybrid", "harness/judge", "harness/ledger", "harness/record", "harness/run",
+                                 "harness/workspace", "oracles", "reports"],
+    "harness/shrink": BOTTOM + ["harness/casefile", "harness/judging", "harness/record", "harness/run", "harness/workspace"],
+    "harness/compare": BOTTOM + ["harness/casefile", "harness/hybrid", "harness/judge", "harness/judging", "harness/ledger",
+                                 "harness/run", "harness/workspace", "oracles", "reports"],
+    # Parts that request more of an adapter than a run of cases; commands alone use them.
     "harness/probe": BOTTOM + ["harness/casefile", "harness/judge", "harness/run", "oracles"],
     "harness/conform": BOTTOM + ["harness/casefile", "harness/judge", "harness/record", "harness/run", "oracles", "backends/sdk"],
     "harness/cli": ["harness", "oracles", "reports", "backends/sdk"],
@@ -42,7 +52,7 @@ MAY_USE = {
     "tests": ["harness", "oracles", "reports", "backends", "tests"],
 }
 
-# Third-party headers -> the only layers that may include them. What is not named here may be included anywhere.
+# Third-party headers -> the only layers that may include them. Headers that are not named here may be included anywhere.
 OWNERS = {
     r"boost/": ["oracles"],
     r"yaml-cpp/": ["harness/casefile"],
@@ -69,7 +79,7 @@ ROOM_CIRCLES = {}
 # Vocabulary -> the files that own its words (word_lists.py). Each literal of theirs that is one word counts.
 HOMES = {
     "ops": ["harness/words/ops.def"],
-    "facets": ["harness/words/facets.cc"],
+    "facets": ["harness/words/facets.cc", "harness/words/accumulators.cc"],
     "knobs": ["harness/words/knobs.cc"],
     "dtypes": ["harness/num/dtype.cc", "harness/num/float_format.cc"],
     "trace": ["harness/words/trace_words.h"],
@@ -94,8 +104,7 @@ LISTS_ALLOWED = {
     ("backends/torch_compile/evidence.py", "trace"): "the stages that this stack shows, each from another log",
     ("backends/torch_compile/knobs.py", "knobs"): KNOBS,
     ("harness/casefile/width.cc", "ops"): COPY,
-    ("harness/cli/repro/torch_step.cc", "ops"): "a script says in its framework's own terms what the adapter does",
-    ("harness/judge/contract.cc", "facets"): COPY,
+    ("harness/repro/torch_step.cc", "ops"): "a script says in its framework's own terms what the adapter does",
     ("oracles/models.cc", "facets"): COPY,
     ("oracles/expand.cc", "ops"): COPY,
 }

@@ -74,6 +74,11 @@ TEST(Ulp, TakesTheBinadeOfTheExactValue) {
   EXPECT_EQ(Ulp(0.0, Binary32()), 0x1p-149);
   EXPECT_EQ(Ulp(3.0, Bfloat16()), 0x1p-6);
   EXPECT_EQ(UlpError(0x1.02p0, TwoDoubles{1.0, 0x1p-70}, Bfloat16()), 1.0 - 0x1p-63);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(UlpError(infinity, TwoDoubles{4.8e38, 0}, Binary32()), 0)
+      << "beyond the range: what it is rounded to";
+  EXPECT_EQ(UlpError(-infinity, TwoDoubles{4.8e38, 0}, Binary32()), infinity);
+  EXPECT_EQ(UlpError(infinity, TwoDoubles{3.4e38, 0}, Binary32()), infinity) << "within the range";
 }
 
 TEST(Codec, EverySixteenAndEightBitPatternRoundTrips) {
@@ -95,7 +100,7 @@ TEST(Codec, EverySixteenAndEightBitPatternRoundTrips) {
   EXPECT_GT(checked, 128000);
 }
 
-/// What NumPy and ml_dtypes decode: sampled here, in full in tests/adapters/test_sdk.py.
+/// Values as NumPy and ml_dtypes decode them: sampled here, in full in tests/adapters/test_sdk.py.
 TEST(Codec, TheLastCodesOfEachFormat) {
   const auto decode = [](DType dtype, uint16_t code) {
     std::byte bytes[2];

@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words AsExact(DType operand, DType store, bool product) {
+Words WordsAsExact(DType operand, DType store, bool product) {
   Case c;
   c.id = "test/once";
   const std::string out(Name(store));
@@ -33,11 +33,10 @@ Words AsExact(DType operand, DType store, bool product) {
   const auto shape = (*oracle)->Describe("y");
   EXPECT_TRUE(shape);
   EXPECT_EQ(shape->declared, store);
-  const auto words = shape->as_exact.find("acc");
-  return words == shape->as_exact.end() ? Words() : words->second;
+  return WordsOf(shape->as_exact.acc);
 }
 
-/// What `word` makes of a sum that has one rounding to make, before the store.
+/// The result of `word` on a sum that has one rounding to make, before the output rounding.
 double Rounded(const std::string& word, double sum) {
   const AccSpec acc = *ParseAcc(word);
   if (acc.via_float32) sum = RoundTo(sum, Binary32());
@@ -68,7 +67,7 @@ TEST(AddedOnce, TheStoreHidesWhatIsSaidToBeHidden) {
   for (const DType operand : {DType::kBfloat16, DType::kFloat16, DType::kFloat32}) {
     for (const DType store : {DType::kBfloat16, DType::kFloat16, DType::kFloat32}) {
       for (const bool product : {false, true}) {
-        const Words words = AsExact(operand, store, product);
+        const Words words = WordsAsExact(operand, store, product);
         const FloatFormat &in = *FormatOf(operand), &out = *FormatOf(store);
         const auto numbers = Numbers(in, &random);
         for (const std::string& word : AccWords()) {
@@ -78,7 +77,7 @@ TEST(AddedOnce, TheStoreHidesWhatIsSaidToBeHidden) {
           int64_t differ = 0;
           for (const double a : numbers) {
             for (const double b : numbers) {
-              // Of float32 numbers so far apart the sum is no binary64 number.
+              // The sum of float32 numbers so far apart is no binary64 number.
               const double sum = product ? a * b : a + b;
               if (!product && operand == DType::kFloat32 && sum - a != b) continue;
               differ += RoundTo(Rounded(word, sum), out) == RoundTo(sum, out) ? 0 : 1;
@@ -102,16 +101,16 @@ TEST(AddedOnce, TheStoreHidesWhatIsSaidToBeHidden) {
 }
 
 TEST(AddedOnce, NamesTheOnesOfEachStore) {
-  const Words sums = AsExact(DType::kBfloat16, DType::kBfloat16, false);
+  const Words sums = WordsAsExact(DType::kBfloat16, DType::kBfloat16, false);
   for (const char* word : {"float32", "float32_rz", "float64", "bfloat16", "bfloat16_via_float32"})
     EXPECT_TRUE(Contains(sums, word)) << word;
   // Another range, and another width.
   EXPECT_FALSE(Contains(sums, "float16"));
-  const Words products = AsExact(DType::kFloat16, DType::kFloat16, true);
+  const Words products = WordsAsExact(DType::kFloat16, DType::kFloat16, true);
   for (const char* word : {"float16", "float32", "blockfma(4,23,rz)", "blockfma(16,25,rne_float16)"})
     EXPECT_TRUE(Contains(products, word)) << word;
   // A float32 product has 48 bits.
-  EXPECT_FALSE(Contains(AsExact(DType::kFloat32, DType::kFloat16, true), "float32"));
+  EXPECT_FALSE(Contains(WordsAsExact(DType::kFloat32, DType::kFloat16, true), "float32"));
 }
 
 }  // namespace

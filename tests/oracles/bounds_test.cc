@@ -15,6 +15,7 @@
 #include "oracles/models.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -106,7 +107,7 @@ TEST_P(BlockUnits, NoOrderEscapesTheBound) {
     double magnitude = 0;
     for (size_t k = 0; k < kCount[static_cast<size_t>(round) % kCount.size()]; ++k) {
       const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
-      // Of any sign; all cut, to one side; or all but the first cut away whole.
+      // Terms of any sign; terms all truncated to one side; or all but the first truncated to zero.
       const double tail = round % 3 == 0 ? uniform - 0.5 : 1 + (1 - uniform * 0x1p-10) * quantum;
       terms.push_back(TermOf(round % 3 == 2 && k > 0 ? (1 - 0x1p-20) * quantum : tail, 1));
       exact = Add(exact, terms.back().value);
@@ -221,7 +222,7 @@ TEST(Bounds, WhatIsCutAtTheLargestNumberIsInsideItsInterval) {
   }
   const auto oracle = OpenCaseOracle(c, inputs);
   ASSERT_TRUE(oracle);
-  const std::vector<Proposal> proposals{{.in = {}, .acc = "float32_rz"}};
+  const std::vector<Proposal> proposals{{.in = {}, .acc = testing::Acc("float32_rz")}};
   const auto found = (*oracle)->Propose("y", DType::kFloat32, proposals);
   ASSERT_EQ(found.size(), 1u);
   double sum = 0;
@@ -304,8 +305,8 @@ class ShortSums : public ::testing::Test {
   }
   /// `in`: what both operands of a product are read as.
   bool Holds(const std::string& acc, double y, const std::string& in = "as_is") const {
-    std::vector<Proposal> proposals{{.in = {}, .acc = acc}};
-    if (in != "as_is") proposals[0].in = {{"a", in}, {"b", in}};
+    std::vector<Proposal> proposals{{.in = {}, .acc = testing::Acc(acc)}};
+    if (in != "as_is") proposals[0].in = testing::Ins({{"a", in}, {"b", in}});
     const auto found = oracle_->Propose("y", DType::kFloat32, proposals);
     EXPECT_FALSE(found.empty());
     return std::ranges::any_of(

@@ -13,6 +13,7 @@
 #include "oracles/oracle.h"
 #include "tests/support/big.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -236,7 +237,7 @@ TEST(CompositesEmulated, StepsAreRoundedAsTheModelSays) {
     const Case c = AllComposites(DType::kBfloat16);
     const auto in = testing::NormalInputs(c, 23);
     PrecisionModel model;
-    model.acc = acc;
+    model.acc = testing::Acc(acc);
     const auto values = EmulateProgram(c, in, model, "sequential");
     ASSERT_TRUE(values) << (values ? "" : values.error().Text());
     const Steps s(*FindFormat(acc));
@@ -279,7 +280,8 @@ TEST(CompositesEmulated, StepsAreRoundedAsTheModelSays) {
   }
 }
 
-/// What a model produces, in every order and with functions off by a few units, lies in its own interval.
+/// Every result of a model, in every order and with functions off by a few units, lies in the model's own
+/// interval.
 TEST(CompositesEnclosed, EveryRunOfAModelLiesInItsInterval) {
   int64_t checked = 0;
   for (const DType dtype : {DType::kBfloat16, DType::kFloat32}) {
@@ -289,7 +291,7 @@ TEST(CompositesEnclosed, EveryRunOfAModelLiesInItsInterval) {
     ASSERT_TRUE(oracle);
     for (const char* acc : {"float32", "float64", "bfloat16"}) {
       PrecisionModel model;
-      model.acc = acc;
+      model.acc = testing::Acc(acc);
       for (const char* name :
            {"sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "logsumexp", "rms_norm"}) {
         const auto truth = TrueModel(c, name, model, dtype);

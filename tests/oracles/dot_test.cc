@@ -8,10 +8,12 @@
 #include <random>
 
 #include "harness/judge/classify.h"
+#include "harness/model/conforming.h"
 #include "oracles/dot/bank.h"
 #include "oracles/dot/trees.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -19,16 +21,16 @@ namespace {
 DotModel Model(const std::string& acc, DType in, const std::string& out, const std::string& in_word = "as_is",
                const std::string& mid = "none") {
   PrecisionModel name;
-  if (in_word != "as_is") name.in["*"] = in_word;
-  name.acc = acc;
-  name.mid = mid;
-  name.out = out;
-  return *ParseDotModel(name, in);
+  if (in_word != "as_is") name.in["*"] = testing::In(in_word);
+  name.acc = testing::Acc(acc);
+  name.mid = testing::Mid(mid);
+  name.out = testing::Out(out);
+  return DotModelOf(name, in);
 }
 
 using Dot = std::function<double(std::span<const double>, std::span<const double>)>;
 
-/// Everything that a bank concludes of `dot` from probes and the decode.
+/// Everything that is concluded of `dot` from probes and the decode.
 std::vector<PrecisionModel> Survivors(const Dot& dot, DType in, DType out, int64_t k,
                                       BlockDecode* decode = nullptr) {
   std::vector<double> a(static_cast<size_t>(k)), b(a);
@@ -174,16 +176,17 @@ TEST(RoundToOdd, ComesBackUnderItsNameInEveryOrder) {
   const DType in = DType::kBfloat16, out = DType::kFloat32;
   for (const char* acc : {"float32_odd", "float32_odd+ftz"}) {
     const DotModel model = Model(acc, in, "float32_rne");
-    EXPECT_TRUE(IsConforming(model.name, out)) << "as wide as float32, as float32_rz is";
+    EXPECT_TRUE(IsConforming(model.name, *FormatOf(out), kDotProduct))
+        << "as wide as float32, as float32_rz is";
     for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
       const auto left =
           Survivors([&](auto a, auto b) { return EmulateDot(model, order, a, b); }, in, out, 24);
       const bool there = std::any_of(left.begin(), left.end(), [&](const PrecisionModel& other) {
-        return other.acc == acc && other.in.empty();
+        return AccWord(other.acc) == acc && other.in.empty();
       });
       EXPECT_TRUE(there) << acc;
       for (const PrecisionModel& other : left)
-        EXPECT_TRUE(other.acc.starts_with("float32_odd")) << other.Name();
+        EXPECT_TRUE(AccWord(other.acc).starts_with("float32_odd")) << other.Name();
     }
   }
 }
@@ -239,13 +242,13 @@ TEST(OddData, HasADefinedAnswer) {
   EXPECT_EQ(nan.kind, ClassificationKind::kUnmodelled) << nan.label;
   const Classification single = Classify({16, 1}, {1, 16}, "normal");
   EXPECT_EQ(single.kind, ClassificationKind::kIndistinguishable);
-  // One product tells nothing of the accumulator: whatever it is, the store rounds as it does.
-  EXPECT_THAT(single.facets.at("acc"), ::testing::ElementsAre("exact")) << single.label;
-  EXPECT_THAT(single.facets.at("prod"), ::testing::ElementsAre("exact")) << single.label;
-  const auto& same = single.as_exact.at("acc");
+  // One product shows nothing of the accumulator: whatever it is, the output is rounded alike.
+  EXPECT_THAT(WordsOf(single.facets.acc), ::testing::ElementsAre("exact")) << single.label;
+  EXPECT_THAT(WordsOf(single.facets.prod, ProdWord), ::testing::ElementsAre("exact")) << single.label;
+  const auto same = WordsOf(single.as_exact.acc);
   EXPECT_THAT(same, ::testing::IsSupersetOf({"float32", "float64", "compensated"}));
   EXPECT_THAT(same, ::testing::Not(::testing::Contains("bfloat16")));
-  EXPECT_THAT(single.as_exact.at("prod"), ::testing::ElementsAre("float32"));
+  EXPECT_THAT(WordsOf(single.as_exact.prod, ProdWord), ::testing::ElementsAre("float32"));
 }
 
 TEST(Significands, ThatAreTooShortForAnyOrderAreSeenInsideEveryBound) {
@@ -259,7 +262,7 @@ TEST(Significands, ThatAreTooShortForAnyOrderAreSeenInsideEveryBound) {
   const auto oracle = OpenCaseOracle(c, inputs);
   ASSERT_TRUE(oracle) << oracle.error().Text();
   PrecisionModel model;
-  model.acc = "float32";
+  model.acc = testing::Acc("float32");
   for (const std::string order : {"sequential", "pairwise"}) {
     TensorData product = EmulateProgram(c, inputs, model, order)->at("product");
     const Classification whole = ClassifyValue(**oracle, "product", product);
@@ -267,7 +270,7 @@ TEST(Significands, ThatAreTooShortForAnyOrderAreSeenInsideEveryBound) {
     const FloatFormat p22 = *ParseMid("p22")->format;
     for (int64_t i = 0; i < product.size(); ++i) product.Set(i, RoundTo(product.At(i), p22));
     const Classification cut = ClassifyValue(**oracle, "product", product);
-    for (const PrecisionModel& likely : cut.models) EXPECT_EQ(likely.mid, "p22") << likely.Name();
+    for (const PrecisionModel& likely : cut.models) EXPECT_EQ(MidWord(likely.mid), "p22") << likely.Name();
     EXPECT_THAT(cut.label, ::testing::ContainsRegex("22 significant bits|p22")) << order;
   }
 }
@@ -284,9 +287,11 @@ TEST(Mean, AQuotientByAPowerOfTwoLeavesNothingToTruncate) {
     bool float32 = false, truncated = false;
     for (const auto& hypothesis : (*oracle)->Bank("m", DType::kFloat32)) {
       const PrecisionModel& model = hypothesis->model();
-      if (!model.in.empty() || model.acc != "float32" || model.mid != "none" || !model.cuts.empty()) continue;
-      float32 = float32 || model.out == "float32_rne";
-      truncated = truncated || model.out == "float32_rz";
+      if (!model.in.empty() || AccWord(model.acc) != "float32" || MidWord(model.mid) != "none" ||
+          !model.cuts.empty())
+        continue;
+      float32 = float32 || OutWord(model.out) == "float32_rne";
+      truncated = truncated || OutWord(model.out) == "float32_rz";
     }
     EXPECT_TRUE(float32);
     EXPECT_EQ(truncated, k == 100);
@@ -312,12 +317,12 @@ TEST(Sparse, ElementsAreHeldAgainstEveryTree) {
   TensorData lost = TensorData::Zeros(DType::kFloat32, {1, 1});
   const Classification result = ClassifyValue(**oracle, "product", lost);
   for (const PrecisionModel& model : result.models_proved)
-    EXPECT_FALSE(model.acc == "float32" && model.prod == "exact") << model.Name();
+    EXPECT_FALSE(AccWord(model.acc) == "float32" && ProdWord(model.prod) == "exact") << model.Name();
   EXPECT_FALSE(result.models_proved.empty());
   lost.Set(0, 1);
   bool float32 = false;
   for (const PrecisionModel& model : ClassifyValue(**oracle, "product", lost).models_proved)
-    float32 = float32 || model.acc == "float32";
+    float32 = float32 || AccWord(model.acc) == "float32";
   EXPECT_TRUE(float32);
 }
 

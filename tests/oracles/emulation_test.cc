@@ -7,6 +7,7 @@
 #include "oracles/models.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -67,7 +68,7 @@ class Machine {
   FloatFormat format_;
 };
 
-/// A row of the model bank as this file understands it.
+/// A row of the candidate models as this file understands it.
 struct EmulationRow {
   const char* acc;
   const char* mid;
@@ -82,8 +83,8 @@ class EmulationTest : public ::testing::TestWithParam<EmulationRow> {
  protected:
   PrecisionModel Model() const {
     PrecisionModel model;
-    model.acc = GetParam().acc;
-    model.mid = GetParam().mid;
+    model.acc = testing::Acc(GetParam().acc);
+    model.mid = testing::Mid(GetParam().mid);
     return model;
   }
   Machine Acc() const { return Machine(*FindFormat(GetParam().acc)); }
@@ -119,8 +120,8 @@ TEST_P(EmulationTest, MatmulWithRoundedOperandsAndProducts) {
   const Case c = testing::MatmulCase(DType::kFloat32, DType::kFloat32, 4, 21, 3);
   const auto in = testing::NormalInputs(c, 12);
   PrecisionModel model = Model();
-  model.in = {{"b", "bfloat16_rne"}};
-  model.prod = "float16";
+  model.in = testing::Ins({{"b", "bfloat16_rne"}});
+  model.prod = testing::Prod("float16");
   const auto values = EmulateProgram(c, in, model, "reversed");
   ASSERT_TRUE(values);
   for (int64_t i = 0; i < 12; ++i) {

@@ -196,7 +196,7 @@ TEST_P(EveryFunction, PairsAreWithinTheirBoundAndRoundOnce) {
   RecordProperty("worst_log2", std::to_string(std::log2(worst)));
 }
 
-/// Every stored value within FunctionSlack lies inside; the interval is not wider than the slack asks for.
+/// Every stored value within FunctionSlack lies inside; the interval is not wider than the slack requires.
 TEST_P(EveryFunction, IntervalsHoldTheValueAndItsSlack) {
   Arguments arguments(GetParam());
   PlanNode node;
@@ -217,8 +217,8 @@ TEST_P(EveryFunction, IntervalsHoldTheValueAndItsSlack) {
     ASSERT_LE(image.hi - image.lo, 2 * Ulp(value, Binary64()));
     const Interval slack = WithSlack(node, image);
     if (std::fabs(value) < 0x1p-120 || std::fabs(value) > 0x1p120 || image.lo == image.hi) continue;
-    // Next to a power of two the units of the two sides differ by a factor of two.
-    // What is left of 1 - erf is off as erf is, where it is not small.
+    // Next to a power of two the units of the two sides differ by a factor of two. 1 - erf is off by as much
+    // as erf, where it is not small.
     const double reach = GetParam().kind == NodeKind::kErfc && value >= 0.4
                              ? 2 * Ulp(value, Binary32()) + 8 * Ulp(1 - value, Binary32())
                              : FunctionSlack(GetParam().kind) * Ulp(value, Binary32());
@@ -307,7 +307,7 @@ TEST_P(EveryFunction, TablesOf16BitArgumentsAgreeWithMpfr) {
   EXPECT_EQ(checked, 2 * 65536);
 }
 
-/// What the approximation gives lies in its image, its error is within its bound, and comes near the bound.
+/// The approximation's values lie in its image; its error is within its bound, and comes near the bound.
 TEST(Functions, TheFastExponentialErrsByWhatIsSaid) {
   double most = 0;
   size_t checked = 0;

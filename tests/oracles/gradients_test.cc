@@ -1,7 +1,8 @@
-// Gradients of ops that have steps of their own going back, and of those along a line, against MPFR by other formulas; the steps of
-// softmax and its kin rounded as a model says; runs of models inside their intervals.
+// Gradients of ops that have steps of their own going back, and of those along a row, against MPFR by other
+// formulas; the steps of softmax and its kin rounded as a model prescribes; runs of models inside their
+// intervals.
 //
-// ULPSCOPE_ELEMENTS=100000 asks for that many elements of each gradient instead of a few.
+// ULPSCOPE_ELEMENTS=100000 requests that many elements of each gradient instead of a few.
 #include <gmpxx.h>
 #include <gtest/gtest.h>
 #include <mpfr.h>
@@ -16,6 +17,7 @@
 #include "oracles/oracle.h"
 #include "tests/support/big.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -44,7 +46,7 @@ struct Line {
     for (size_t j = 0; j < x.size(); ++j) sum = sum + term(j);
     return sum;
   }
-  /// Of the first `count`, without one of them.
+  /// Product of the first `count`, without one of them.
   Big Product(size_t count, size_t without) const {
     Big product(1);
     for (size_t j = 0; j < count; ++j) product = j == without ? product : product * x[j];
@@ -170,7 +172,7 @@ Case CaseOf(const GradientRow& row, DType dtype, int64_t rows) {
   c.program = {row.step};
   Step backward = MakeStep("backward", {"y"}, "");
   if (!row.received.empty()) {
-    // What is summed over a line has no extent left there.
+    // A sum over a row has no extent left there.
     c.tensors.push_back(
         Tensor("g", dtype, row.received[0] == 1 ? Shape{rows} : Shape{rows, row.received[0]}));
     backward.attrs["grad"] = testing::Text("g");
@@ -262,7 +264,7 @@ TEST(GradientsEmulated, StepsAreRoundedAsTheModelSays) {
       c.observe.push_back("y");
       const auto in = InputsOf(c);
       PrecisionModel model;
-      model.acc = acc;
+      model.acc = testing::Acc(acc);
       const auto values = EmulateProgram(c, in, model, "sequential");
       ASSERT_TRUE(values) << (values ? "" : values.error().Text());
       for (int64_t i = 0; i < 6; ++i) {
@@ -293,7 +295,8 @@ TEST(GradientsEmulated, StepsAreRoundedAsTheModelSays) {
   }
 }
 
-/// What a model produces, in every order and with functions off by a few units, lies in its own interval.
+/// Every result of a model, in every order and with functions off by a few units, lies in the model's own
+/// interval.
 TEST_P(Gradients, EveryRunOfAModelLiesInItsInterval) {
   if (GetParam() == DType::kFloat64) GTEST_SKIP() << "the narrower ones have more models";
   int64_t checked = 0;

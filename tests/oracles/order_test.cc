@@ -1,4 +1,5 @@
-// What is put in order: the reference of a value is an element of its line, that of its number every place that the element may have.
+// Ops that order elements: the reference of a value is an element of its row, that of its number every place
+// that the element may have.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -149,7 +150,7 @@ TEST(Order, AnyAndAllTakeForTrueWhatIsNoZero) {
   EXPECT_GT(mixed, 0);
 }
 
-/// Of ties either number is right, and no other.
+/// Either number of a tie is right, and no other.
 TEST(Order, TheNumberOfATieIsAnyOfThem) {
   const auto line = [](std::initializer_list<double> values) {
     std::vector<Real> reals;

@@ -1,5 +1,5 @@
-// What is computed fast has to be what is computed step by step: sums in the lanes of the processor, and enclosures from
-// plain sums.
+// Fast computations have to give the same as step-by-step ones: sums in the lanes of the processor, and
+// enclosures from plain sums.
 #include <gtest/gtest.h>
 
 #include <bit>

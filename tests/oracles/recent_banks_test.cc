@@ -1,4 +1,5 @@
-// The bank of a program is made once for all cases that ask it on other inputs, and for none that asks another program.
+// The candidate models of a program are made once for all cases that run it on other inputs, and for none
+// with another program.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,7 +19,7 @@ Case DotProduct(DType dtype, int64_t length) {
   return c;
 }
 
-/// Where the models of its bank lie, and what they are called.
+/// Addresses and names of a value's candidate models.
 struct Seen {
   std::set<const PrecisionModel*> places;
   std::set<std::string> names;
@@ -67,7 +68,7 @@ TEST(RecentBanks, AnotherProgramHasItsOwn) {
   EXPECT_NE(stored.names, first.names);
   EXPECT_NE(narrow.names, first.names);
   EXPECT_NE(longer.places, first.places);
-  // A bank whose place others took is made anew, and is the same.
+  // Candidate models whose place others took are made anew, and are the same.
   for (int64_t length = 10; length < 40; ++length)
     BankOfOpened(DotProduct(DType::kFloat32, length), 1, DType::kFloat32);
   EXPECT_EQ(BankOfOpened(DotProduct(DType::kFloat32, 8), 3, DType::kFloat32).names, first.names);

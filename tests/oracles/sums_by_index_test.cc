@@ -1,6 +1,6 @@
 // index_add, scatter_add, linspace and instance_norm against MPFR by other formulas, and runs of models inside their intervals.
 //
-// ULPSCOPE_ELEMENTS=100000 asks for that many elements of each instead of a few.
+// ULPSCOPE_ELEMENTS=100000 requests that many elements of each instead of a few.
 #include <gmpxx.h>
 #include <gtest/gtest.h>
 #include <mpfr.h>
@@ -26,7 +26,7 @@ using testing::Tensor;
 
 constexpr int64_t kIndexLines = 4, kPlaces = 7;
 
-/// The extent that gives every value as many elements as are asked for.
+/// The extent that gives every value as many elements as are requested.
 int64_t Extent() {
   const char* asked = std::getenv("ULPSCOPE_ELEMENTS");
   return asked == nullptr ? 5 : (std::atoll(asked) + kIndexLines - 1) / kIndexLines;
@@ -80,7 +80,7 @@ IndexedInputs MakeIndexed(DType dtype, int64_t n) {
   return made;
 }
 
-/// What the places that name `place` give, by `named` and `given`.
+/// Sum of what is given at the places that name `place`, by `named` and `given`.
 Big Given(int64_t place, const std::function<int64_t(int64_t)>& named,
           const std::function<double(int64_t)>& given) {
   Big sum;

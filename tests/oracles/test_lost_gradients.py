@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What has no reference takes it from nothing but what is made from it: a gradient from no value and from no other gradient, a step that
+"""A value without a reference takes it only from the values made from it: a gradient from no value and from no other gradient, a step that
 cannot be expanded from none of its neighbours; and gradients are PyTorch's in float64."""
 import json
 import pathlib

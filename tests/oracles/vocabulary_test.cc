@@ -1,6 +1,6 @@
 // The pointwise vocabulary against MPFR: references, their emulation rounded once, and the intervals of models.
 //
-// ULPSCOPE_ELEMENTS=100000 asks for that many elements of each op instead of a few.
+// ULPSCOPE_ELEMENTS=100000 requests that many elements of each op instead of a few.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "oracles/oracle.h"
 #include "tests/support/big.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -257,7 +258,7 @@ TEST_P(Vocabulary, EmulationRoundsTheExactValueOnce) {
   const Case c = AllRows(GetParam(), count);
   const auto in = Inputs(c);
   PrecisionModel model;
-  model.acc = "exact";
+  model.acc = testing::Acc("exact");
   const auto values = EmulateProgram(c, in, model, "sequential");
   ASSERT_TRUE(values) << (values ? "" : values.error().Text());
   const FloatFormat& format = *FormatOf(GetParam());
@@ -276,7 +277,7 @@ TEST_P(Vocabulary, EmulationRoundsTheExactValueOnce) {
   }
 }
 
-/// What a model produces, functions off by a few units, lies in its own interval.
+/// Every result of a model, with functions off by a few units, lies in the model's own interval.
 TEST_P(Vocabulary, EveryRunOfAModelLiesInItsInterval) {
   if (GetParam() == DType::kFloat64) GTEST_SKIP() << "the narrower ones have more models";
   const Case c = AllRows(GetParam(), 24);

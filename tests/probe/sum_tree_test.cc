@@ -11,7 +11,7 @@ namespace {
 
 using Sum = std::function<float(std::vector<float>)>;
 
-/// What a real float32 sum loses between two masks.
+/// The number of terms that a real float32 sum loses between two masks.
 AskMeets Masks(int64_t size, const Sum& sum, int64_t* asked) {
   return [=](std::span<const std::pair<int64_t, int64_t>> pairs) {
     std::vector<int64_t> lost;
@@ -120,7 +120,7 @@ TEST(SumTree, OrdersOfRealFloat32SumsAreNamed) {
     EXPECT_LE(asked, row.most_asked) << row.name;
     EXPECT_GE(asked, 63) << row.name;
     EXPECT_EQ(tree->WidestNode(), std::string_view(row.name).starts_with("fused") ? 4 : 2) << row.name;
-    // Every pair, those that were not asked included, is what the masks say.
+    // Every pair, including those that were not queried, is as the masks show it.
     int64_t ignored = 0;
     const AskMeets masks = Masks(64, row.sum, &ignored);
     for (int64_t i = 0; i < 64; ++i) {

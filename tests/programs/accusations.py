@@ -1,4 +1,4 @@
-"""What a report says of a program against the truth about it: one finding per use, per sum, per step."""
+"""A report's findings about a program against the truth about it: one finding per use, per sum, per step."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Finding:
 
 
 def said_of(result):
-    """step -> what the report says of it."""
+    """step -> the report's findings on it."""
     return {row["value"]: row for row in result.get("steps", [])}
 
 
@@ -70,7 +70,7 @@ def _step(row, step, listed):
         reads.setdefault(use["operand"], set()).update(use.get("as") or [])
     facets = (step.get("classification") or {}).get("facets") or {}
     formats = facets.get("in") or {}
-    # What does the same as a rounded operand: a rounding of the result, or the loss of subnormals.
+    # Equivalents of a rounded operand: a rounding of the result, or the loss of subnormals.
     instead = set(facets.get("mid") or []) & set(row["mid"])
     instead |= {"flushed"} if row["flush_alike"] and any("flushed" in words for words in reads.values()) else set()
     for use in row["reads"]:
@@ -89,7 +89,7 @@ def _step(row, step, listed):
 
 
 def rounded_on(said, formats):
-    """What a use is read as, with the rounding of the operand that the step's facet `in` tells."""
+    """The words that a use is read as, with the rounding of the operand that the step's facet `in` gives."""
     if not said or not formats:
         return said
     rounded = {word.partition("_")[0] for word in formats if not word.startswith(WHOLE)}
@@ -116,7 +116,7 @@ def _use(row, use, said, unmodelled, instead):
     if not right and (instead or row["stored_alike"]) and "stored" in said:
         return finding("named equivalent")
     if not right:
-        # What shows in no bit is no fault that could be named; a wrong place is wrong all the same.
+        # A fault that shows in no bit could not be named; a wrong place is wrong all the same.
         return finding("false accusation" if "stored" not in said else "truth excluded" if use["visible"] else "loose")
     if said <= same:
         return finding("unique" if truth in said or truth == "contracted" else "named equivalent")
@@ -137,7 +137,7 @@ def _same_sums(acc):
 
 
 def _facets(row, facets, flushed=False):
-    """Findings about the step's own arithmetic; `flushed`: it is said of an operand, or of the result, that it loses subnormals."""
+    """Findings about the step's own arithmetic; `flushed`: the report states of an operand, or of the result, that it loses subnormals."""
     found, place = [], f"step {row['value']}"
     acc = facets.get("acc") or []
     if row["acc"] and acc:
@@ -189,7 +189,7 @@ def _scalar(row, name, options):
 
 
 def _explained(row):
-    """A rounding between the step's own elementary steps may be told as mid where one was planted."""
+    """A rounding between the step's own elementary steps may be reported as mid where one was planted."""
     return bool(row["inner"]) or any(use["as"] != "stored" for use in row["reads"]) or narrow(row["acc"] or "")
 
 

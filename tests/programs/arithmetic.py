@@ -1,7 +1,7 @@
 """Each op of a program as its elementary steps, every rounding named: operands are float64 arrays that hold narrower numbers.
 
-An op is computed in float32 (in float64 where an operand is). How says what is done otherwise. A result is the value before
-its store, and for products of two numbers also the product before any rounding at all.
+An op is computed in float32 (in float64 where an operand is). How describes the deviations. A result is the value before its store, and for
+products of two numbers also the product before any rounding at all.
 """
 
 import math
@@ -31,7 +31,7 @@ class How:
             return rounding(self.compute)(x)
 
     def at(self, site, x):
-        """The elementary step named `site`: rounded to the compute format, and to what `inner` says."""
+        """The elementary step named `site`: rounded to the compute format, and to that of `inner`."""
         return rounding(self.inner.get(site, "none"))(self.r(x))
 
     def dot(self, a, b):

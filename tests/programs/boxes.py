@@ -53,7 +53,7 @@ class Box:
 
 
 def box(x):
-    """Of numbers, each known; Python scalars become float32."""
+    """A box of known numbers; Python scalars become float32."""
     if isinstance(x, Box):
         return x
     x = _R(np.float64(x)) if isinstance(x, (int, float)) else np.asarray(x).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Runs a program in NumPy as a plan says, and tells the truth about it: what each use read, which sums were narrow."""
+"""Runs a program in NumPy by a plan, and gives the truth about it: what each use read, which sums were narrow."""
 
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +12,7 @@ ORDERS = ("sequential", "reversed", "pairwise", "blocked16", "lanes8", "halves")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done otherwise than each step in float32, stored in its dtype and read as stored.
+    """Deviations from computing each step in float32, storing it in its dtype and reading it as stored.
 
     reads: (step, operand) -> unrounded, contracted (a product before any rounding) or the format that the stored value is rounded to.
     accumulators, flushes, inner: step -> How's words. opened_differs: it holds for the run as asked alone.
@@ -92,7 +92,7 @@ def apply(step, values, plan, override=None):
     dtypes = [one.dtype for one in sources]
     how = plan.how(step, dtypes)
     words = {name: (override or {}).get(name, plan.reads.get((step.name, name), "stored")) for name in names}
-    # What is handed on unrounded is handed on in the format of the computation.
+    # A value that is passed on unrounded is passed on in the format of the computation.
     operands = [x if not isinstance(x, str) else values[x].read(words[x]) if words[x] == "contracted" else how.r(values[x].read(words[x]))
                 for x in step.of]
     dtype = result_dtype(step, dtypes)
@@ -134,7 +134,7 @@ def same_numbers(a, b):
 
 
 def truth(steps, tensors, plan):
-    """What each step really did, in program order, and what of it shows in its own stored result.
+    """The actual computation of each step, in program order, and the part of it that shows in the step's own stored result.
 
     stored_alike: whether faults in several uses give together the very same bits as every operand read as stored.
     flush_alike: whether dropping subnormals would give the very same bits, every operand read as stored.
@@ -193,8 +193,8 @@ def _misread(step, plan):
 
 
 def _through(step, values, plan):
-    """Where operands were read otherwise, a rounding of the result may do the same: of a product with a power of two, or of relu, where
-    the sign of a zero alone differs if a negative number vanishes in the format."""
+    """If operands were read otherwise, a rounding of the result may do the same: for a product with a power of two, or for relu, where the
+    sign of a zero alone differs if a negative number vanishes in the format."""
     names = _misread(step, plan)
     if not names:
         return []

@@ -224,7 +224,7 @@ class _Writer:
         return self.finished()
 
     def finished(self):
-        """What the observed values rest on; None where that is too little."""
+        """The steps and tensors that the observed values rest on; None if that is too little."""
         computing = [step for step in self.steps if step.op not in VIEWS]
         if not computing:
             return None

@@ -1,6 +1,6 @@
 """Which fault a backend of the emulator plants in which program: everything follows from the two names and the steps.
 
-A backend is called FAMILY or FAMILY-ORDER. Where a program has no place for a family's fault it runs honestly.
+A backend is called FAMILY or FAMILY-ORDER. A program that has no place for a family's fault runs without one.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ def is_opened(case):
 
 
 class Places:
-    """Where faults can be planted in a program."""
+    """Places in a program where faults can be planted."""
 
     def __init__(self, steps, dtypes):
         """dtypes: of the tensors of the case."""

@@ -1,4 +1,4 @@
-"""Computes each step of recorded programs again, from the operands that each backend had, and says which descriptions hold.
+"""Computes each step of recorded programs again, from the operands that each backend had, and reports which descriptions hold.
 
 usage: recompute.py RUN_FOLDER --inputs FOLDER [--case TEXT] [--backend TEXT] [--all]
 
@@ -41,7 +41,7 @@ def kept(folder, case):
 
 
 class Recomputed:
-    """One case on one backend. kept_bits: whether the opened run gave the same bits for what was asked."""
+    """One case on one backend. kept_bits: whether the instrumented run gave the same bits for the values of the case."""
 
     def __init__(self, files, inputs_folder, case, backend):
         steps, inputs = kept(inputs_folder, case)

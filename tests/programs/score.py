@@ -1,4 +1,4 @@
-"""Scores what ulpscope says of programs whose arithmetic is known: is the true use named, is an honest one accused?
+"""Scores ulpscope's findings on programs whose arithmetic is known: is the true use named, is a conforming one accused?
 
 usage: score.py [--count N] [--seed S] [--first I] [--only FAMILY,...] [--batch N] [--group N] [--jobs N] [--batch-minutes M] [--minutes M] [--steps N]
                 [--keep FOLDER] [--json FILE] [--show N]
@@ -23,6 +23,7 @@ import generate
 import plans
 from accusations import GATES, judge, today
 from tools import HERE, ROOT
+from programs import check_account  # tests/support, which tools puts on the path
 from ulpscope_adapter.tensor import read_safetensors
 
 ULPSCOPE = os.environ.get("ULPSCOPE_BIN", str(ROOT / "build/release/bin/ulpscope"))
@@ -30,7 +31,7 @@ UNIQUE_AT_LEAST = 0.9
 
 
 def run_batch(programs, backends, folder, options):
-    """The report of one run of the harness, or None with what it said."""
+    """The report of one run of the harness, or None with its output."""
     (folder / "keep").mkdir(parents=True)
     (folder / "programs.yaml").write_text(generate.yaml(programs))
     command = [ULPSCOPE, "run", folder / "programs.yaml", "--adapter", HERE / "adapter.py", "--no-trace", "-q", "-j", options.jobs,
@@ -44,11 +45,16 @@ def run_batch(programs, backends, folder, options):
     report = folder / "run/report.json"
     if not report.exists():
         return None, f"exit code {done.returncode}: {done.stderr[-400:].strip()}"
+    try:
+        read, pairs = check_account(folder / "run")
+    except AssertionError as error:
+        return None, str(error)[-400:]
+    print(f"  account: {read} values read; {pairs} pairs of groups differ in bits; 0 uncovered", file=sys.stderr, flush=True)
     return json.loads(report.read_text()), ""
 
 
 def score_batch(programs, backends, folder, report):
-    """Rows of (program, backend): findings, and what is said today of the program as a whole."""
+    """Rows of (program, backend): findings, and today's findings on the program as a whole."""
     results = {(plans.program_of(r["id"]), r["backend"].partition(":")[0]): r for r in report["results"] if "~" not in r["id"]}
     rows = []
     for program in programs:

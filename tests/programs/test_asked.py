@@ -1,8 +1,9 @@
-# What is said of a compiled program as it was asked holds: every way to leave out its roundings is computed here, and the best ones agree.
+# Findings on a compiled program without instrumentation hold: every way to leave out its roundings is computed here, and the best ones
+# agree.
 """usage: test_asked.py
 
-Programs whose steps torch.compile fuses otherwise when they are observed. The harness says what inductor rounds on the way to the
-result; here the program is computed in float32 with each subset of its intermediates rounded, by PyTorch, op by op.
+Programs whose steps torch.compile fuses otherwise when they are observed. The harness reports which intermediates inductor rounds; here the
+program is computed in float32 with each subset of its intermediates rounded, by PyTorch, op by op.
 """
 
 import itertools
@@ -120,7 +121,7 @@ class Asked(unittest.TestCase):
                 if result["backend"] != "torch-inductor" or "result" not in result["values"]:
                     continue
                 label = result["values"]["result"]["label"]
-                says = re.match(r"(rounds nothing on the way|rounds nothing but (?P<but>.*?) on the way|does not round (?P<no>.*?) on the way);", label)
+                says = re.match(r"(rounds no intermediate|rounds no intermediate but (?P<but>.*?)|does not round (?P<no>.*?));", label)
                 if not says:
                     continue
                 told += 1

@@ -1,10 +1,10 @@
-# What is said of attention as one op holds: PyTorch's kernel rounds the exponentials that weigh the values, JAX's the probabilities.
+# Findings on attention as one op hold: PyTorch's kernel rounds the exponentials that weigh the values, JAX's the probabilities.
 """usage: test_attention.py
 
-The program is computed here in NumPy from the recorded inputs, with nothing rounded inside, with the exponentials of the numerator
-rounded to bfloat16, and with the probabilities rounded to it. Of the three, the one that the harness names gives every result: at
-once where a row is shorter than a vector of the processor, and else with the exponential that PyTorch's vectors take, whose
-relative error of 1.1e-4 moves some of them to the other neighbour in bfloat16.
+The program is computed here in NumPy from the recorded inputs, with nothing rounded inside, with the exponentials of the numerator rounded
+to bfloat16, and with the probabilities rounded to it. One of the three, the one that the harness names, gives every result: at once if a
+row is shorter than a vector of the processor, and else with the exponential that PyTorch's vectors take, whose relative error of 1.1e-4
+moves some of them to the other neighbour in bfloat16.
 """
 
 import json

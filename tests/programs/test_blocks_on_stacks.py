@@ -1,4 +1,4 @@
-"""The blocks of cases/blocks on real stacks: every step recomputed from its own operands, and what the report says of it.
+"""The blocks of cases/blocks on real stacks: every step recomputed from its own operands, and the report's findings on it.
 
 usage: blocks_on_stacks.py [unittest's arguments]
 
@@ -63,7 +63,7 @@ class Blocks(unittest.TestCase):
         self.assertEqual(set(self.all), {(case, backend) for case in CASES for backend in BACKENDS})
 
     def test_each_step_is_what_the_table_says(self):
-        """N of N; and where the table says more than "all as stored", that does not hold."""
+        """N of N; and where the table has more than "all as stored", that does not hold."""
         steps = listed = 0
         for (case, backend), one in self.all.items():
             for value in one.found:
@@ -104,7 +104,7 @@ class Blocks(unittest.TestCase):
         step = one.program.steps[said["value"]]
         if kind != "unmodelled":
             acc = [word.removesuffix("+ftz").removesuffix("+daz") for word in facets.get("acc") or []]
-            # Of a pointwise op these are its elementary steps, which may well be narrow.
+            # For a pointwise op these are its elementary steps, which may well be narrow.
             if acc and (step.op not in POINTWISE or not description.rounded):
                 self.assertFalse(all(map(accusations.narrow, acc)), f"{step.op}: narrow sums or steps are named: {acc}")
             mid = set(facets.get("mid") or [])
@@ -120,7 +120,7 @@ class Blocks(unittest.TestCase):
                 flushed.add(name)
                 continue
             word = description.reads.get(name, "stored")
-            # What holds by the numbers alone may be named besides.
+            # Reads that hold by the numbers alone may be named too.
             also = {each.reads.get(name, "stored") for each, _ in one.found[said["value"]]}
             right = {word} | (accusations.CONTRACTED if "contracted" in (also | {word}) else set())
             self.assertTrue(words & right, f"{step.op}: {name} is read {word}, the report says {sorted(words)}")
@@ -139,7 +139,7 @@ class Blocks(unittest.TestCase):
         self.assertEqual(nameless, NAMELESS)
 
     def steps_said(self, result):
-        """step -> what is said of it; a program of one step is told as its value."""
+        """step -> the findings on it; a program of one step is reported as its value."""
         said = accusations.said_of(result)
         return said or {name: {"value": name, "classification": {"kind": value["classification"], "facets": value["facets"]}}
                         for name, value in result["values"].items()}

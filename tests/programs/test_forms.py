@@ -50,6 +50,34 @@ class Forms(Adapter):
         return Result({name: values[name] for name in request.observe})
 serve(Forms())
 '''
+# x + value a / b in float32, rounded once: the number first multiplies a, or the quotient.
+RARE = '''
+import numpy
+from ulpscope_adapter import Adapter, Result, numpy_dtype, serve
+class Rare(Adapter):
+    def capabilities(self):
+        return {"name": "rare", "backends": ["scaled_first", "quotient_first"], "versions": {}, "knobs": {"threads": ["1"]},
+                "dtypes": ["bfloat16"], "ops": {"addcdiv": ["value"]}}
+    def configure(self, backend, device, knobs):
+        self.backend = backend
+    def run(self, request):
+        x, a, b = (tensor.numpy().astype("float32") for tensor in request.tensors)
+        value = numpy.float32(-0.7)
+        added = value * a / b if self.backend == "scaled_first" else value * (a / b)
+        return Result({request.steps[0].name: (x + added).astype(numpy_dtype("bfloat16"))})
+serve(Rare())
+'''
+RARE_CASES = """
+cases:
+  - name: addcdiv
+    tensors:
+      x: {dtype: bfloat16, shape: [400, 1000], fill: normal}
+      a: {dtype: bfloat16, shape: [400, 1000], fill: normal}
+      b: {dtype: bfloat16, shape: [400, 1000], fill: normal}
+    program:
+      - {op: addcdiv, of: [x, a, b], value: -0.7, as: y}
+    observe: [y]
+"""
 CASES = """
 about: Ops of several formulas.
 cases:
@@ -91,6 +119,29 @@ class Forms(unittest.TestCase):
             self.assertNotEqual(kinds[case, "wide"]["classification"], "unmodelled", kinds[case, "wide"]["label"])
             self.assertNotIn("inside rounded", kinds[case, "wide"]["label"])
             self.assertEqual(kinds[case, "wrong"]["classification"], "unmodelled", kinds[case, "wrong"]["label"])
+
+    def test_a_form_that_a_sample_does_not_show_is_known_by_the_elements_that_differ(self):
+        """Each backend is classified as soon as it has answered, when nobody knows yet where the other one will differ."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "rare.py").write_text(RARE)
+            (folder / "rare.yaml").write_text(RARE_CASES)
+            asked = [ULPSCOPE, "run", folder / "rare.yaml", "--adapter", folder / "rare.py", "-b", "scaled_first,quotient_first", "-q", "-o",
+                     folder / "run"]
+            ran = call(*asked, cwd=folder, beside={"ULPSCOPE_PYTHON": sys.executable})
+            report = json.loads((folder / "run/report.json").read_text())
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+            judged = call(ULPSCOPE, "judge", folder / "run", "--json", folder / "again.json", cwd=folder)
+            again = json.loads((folder / "again.json").read_text())
+        self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
+        (entry,) = report["account"]
+        self.assertTrue(0 < entry["size"]["elements"] < 40, "elements of which a sample of 4096 holds none, mostly")
+        (said,) = [each["sentence"] for each in report["divergences"]]
+        self.assertIn("scaled_first likely computes y as x + a * -0.7 / b", said)
+        self.assertIn("quotient_first likely computes y as x + a / b * -0.7", said)
+        # A new classification equals the one made during the run.
+        self.assertEqual([each["sentence"] for each in again["divergences"]], [said])
+        self.assertEqual([each["values"] for each in again["results"]], [each["values"] for each in report["results"]])
 
 
 if __name__ == "__main__":

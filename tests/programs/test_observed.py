@@ -1,4 +1,4 @@
-# What steps show where observing them changes the result is said of that run, and of no other: two backends planted here.
+# If observing the steps changes the result, their findings are reported for that run, and for no other: two backends planted here.
 """usage: test_observed.py"""
 
 import json
@@ -16,8 +16,8 @@ try:
 except ImportError:
     ml_dtypes = None
 
-# `stores` rounds every step to bfloat16. `fuses` adds to the unrounded product where its steps are observed; as it was asked it moves
-# every third result by a tenth, which no rounding explains. `steady` does the first in both runs.
+# `stores` rounds every step to bfloat16. `fuses` adds to the unrounded product where its steps are observed; without instrumentation it
+# moves every third result by a tenth, which no rounding explains. `steady` does the first in both runs.
 FRAMEWORK = '''
 import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"

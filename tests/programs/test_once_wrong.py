@@ -1,4 +1,4 @@
-"""Random programs of which something false was said once: a use or sum that was honest was named, or the planted one was excluded."""
+"""Random programs with a false finding once: a use or sum that was right was named, or the planted one was excluded."""
 
 import pathlib
 import tempfile
@@ -11,7 +11,7 @@ import plans
 import score
 from accusations import GATES
 
-# seed -> programs of generate.py that it gives: what was said, and what was true.
+# seed -> programs of generate.py that it gives: the finding, and the truth.
 WRONG = {
     6303: (77, ),  # gelu of large bfloat16 numbers: "steps inside in bfloat16", of a form whose step inside keeps few bits
     6505: (77, ),  # an honest function whose slack holds a step in 20 bits

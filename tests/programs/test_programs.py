@@ -1,4 +1,4 @@
-# The emulator of programs does what its plans say and nothing else, programs follow from their seeds, and the score counts a fault.
+# The emulator of programs does what its plans describe and nothing else, programs follow from their seeds, and the score counts a fault.
 """usage: test_programs.py"""
 
 import copy
@@ -58,7 +58,7 @@ def direct_dot(a, b):
 
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
 class KnownAnswers(unittest.TestCase):
-    """What the emulator gives, against the same written down in NumPy's float32."""
+    """The emulator's results, against the same computation in NumPy's float32."""
 
     def setUp(self):
         rng = np.random.default_rng(5)
@@ -171,7 +171,7 @@ class KnownAnswers(unittest.TestCase):
 
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
 class Faults(unittest.TestCase):
-    """On random programs: a fault changes the step that it is planted in where the truth says so, and nothing that does not rest on it."""
+    """On random programs: a fault changes the step that it is planted in where the truth has it, and nothing that does not rest on it."""
 
     def touched(self, plan):
         return {name for name, _ in plan.reads} | set(plan.accumulators) | set(plan.flushes) | set(plan.inner)
@@ -257,7 +257,7 @@ class Programs(unittest.TestCase):
 
 
 def truthful(truth):
-    """A report that says what is true, and as little as the bits tell."""
+    """A report with true findings, and no more than the bits show."""
     steps = []
     for row in truth["steps"]:
         facets = {"acc": [row["acc"]], "mid": ["none"], "prod": ["exact"], "in": {}, "out": []} if row["acc"] else {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is said of ten programs on the emulator's backends, word for word: tests/golden/sentences.txt, to be read aloud.
+"""The findings on ten programs on the emulator's backends, word for word: tests/golden/sentences.txt, to be read aloud.
 
 The emulator (emulator.py) shares no line with the oracle, and what each backend does there is known (plans.py), so that a
 sentence can be held against the truth by whoever reads it. ULPSCOPE_REGENERATE_GOLDEN=1 rewrites the file, and the test fails all
@@ -40,7 +40,7 @@ def sentences(programs, folder):
         if report is None:
             raise AssertionError(why)
         for each in report["divergences"]:
-            also = f" Likewise {', '.join(each['also'])}." if each["also"] else ""
+            also = f" The same for {', '.join(each['also'])}." if each["also"] else ""
             line = f"{each['kind']}: {each['sentence']}{also}"
             said[plans.program_of(each["case"])].append(line.replace(f":keep={folder / f'group{number}' / 'keep'}", ""))
     return said

@@ -1,4 +1,4 @@
-"""What the emulator of programs borrows: the roundings and sums of tests/adversary, the Python SDK."""
+"""Parts that the emulator of programs borrows: the roundings and sums of tests/adversary, the Python SDK."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # At the end: files of that folder are called as some of this one are.
-sys.path += [str(ROOT / "backends/python"), str(ROOT / "tests/adversary")]
+sys.path += [str(ROOT / "backends/python"), str(ROOT / "tests/adversary"), str(ROOT / "tests/support")]
 
 from products import Recipe, accumulate  # noqa: E402
 from rounding import STORES, add_odd, rounding, store  # noqa: E402

@@ -1,4 +1,5 @@
-"""What each stack really does in the blocks of cases/blocks, step by step: found with recompute.py, on torch 2.13.0 and jax 0.10.2, CPU.
+"""The actual computation of each stack in the blocks of cases/blocks, step by step: found with recompute.py, on torch 2.13.0 and jax
+0.10.2, CPU.
 
 A step that is not listed computes in float32 from its operands as stored. Each listed one is what holds in every element while
 "all as stored" does not.
@@ -62,7 +63,7 @@ TRUTH = {
     # Two scalars become one, which is subnormal: all of it is zero.
     ("blocks/training/unscaled", "smaller"): {(JAX, ): rounds(form="scalars folded, operands flushed"), (JAX_EAGER, ): rounds(form="results flushed")},
 }
-# Where the opened run gives other bits: the sum's order follows from what else is stored.
+# Cases whose instrumented run gives other bits: the sum's order follows from what else is stored.
 OPENING_CHANGES = {("blocks/training/cross_entropy", INDUCTOR), ("blocks/training/cross_entropy", EMULATE)}
 
 
@@ -72,7 +73,7 @@ def truth(case, backend, value):
             return description
     return Description()
 
-# Steps that the report has no name for yet, and says so: two factors that are folded into one.
+# Steps that the report has no name for yet, and reports as such: two factors that are folded into one.
 NAMELESS = {("blocks/training/unscaled", JAX, "smaller")}
 
 # Results that would be subnormal and are zero. jax folds the two factors of "smaller" into one, which is subnormal itself.

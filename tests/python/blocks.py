@@ -1,4 +1,4 @@
-"""What people really write: blocks that the tests capture. Line breaks and names are looked at by test_capture.py."""
+"""Blocks as people write them, which the tests capture. test_capture.py looks at line breaks and names."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -59,7 +59,7 @@ def mixed_precision(x, weight):
 
 
 def in_place(x):
-    """Writes into a copy that nobody else looks at, and into one that a view shows."""
+    """Writes into a copy that nothing else reads, and into one that a view shows."""
     total = x.clone()
     total.add_(1).mul_(x)
     shown = x.clone()
@@ -113,7 +113,7 @@ def masked(x, seen):
 def turned(x, weight):
     """An op that has no reference, between two that have one."""
     first = x @ weight
-    back = first.rot90(2)
+    back = torch.special.i0e(first)
     scores = back.t().softmax(-1)
     return scores @ first
 
@@ -140,7 +140,7 @@ def picked(table, ids, scores, target):
 
 
 def options(logits, labels, weight, share, padded):
-    """What real losses ask for: some targets are none, classes weigh, smoothing; a gated half, edges shown again."""
+    """Losses as people use them: some targets are none, classes weigh, smoothing; a gated half, edges shown again."""
     lost = F.cross_entropy(logits, labels, label_smoothing=0.1) + F.cross_entropy(logits, labels, weight)
     spread = F.cross_entropy(logits, share, reduction="sum") + F.nll_loss(F.log_softmax(logits, -1), labels.clamp(min=0), ignore_index=5)
     edges = F.pad(padded, (1, 2), mode="reflect") + F.pad(padded, (1, 2), mode="circular") + F.pad(padded, (1, 2), value=0.5)

@@ -1,4 +1,4 @@
-"""What people really write with JAX: functions that the tests capture. Line breaks and names are looked at by test_capture_jax.py."""
+"""JAX functions as people write them, which the tests capture. test_capture_jax.py looks at line breaks and names."""
 import jax
 import jax.numpy as jnp
 
@@ -95,3 +95,20 @@ def depends(x):
     if x.sum() > 0:
         return x * 2
     return x
+
+
+def tiled(x):
+    from jax.experimental import pallas
+
+    def kernel(block, out):
+        out[...] = block[...] * (pallas.program_id(0) + 1)
+
+    return pallas.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(1, ), interpret=True)(x)
+
+
+def folded(x):
+    return jax.lax.reduce(x, x.dtype.type(0), lambda a, b: a + b * 2, (0, ))
+
+
+def doubled(x):
+    return x * 2

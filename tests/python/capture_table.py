@@ -2,8 +2,8 @@
 """Measures what capture and check() make of the blocks of blocks64.py: `capture_table.py --out FOLDER [NAME ...]` prints one row each.
 
 A row: seconds from the function to the findings, on which backends the case has the function's bits, steps judged, steps that no model
-explains, findings; the run folders stay under --out, with every finding in FOLDER/NAME/findings.txt. Exits 1 where a case does not
-lint, an unfaithful backend is not said, or a block takes longer than --most seconds.
+explains, findings; the run folders stay under --out, with every finding in FOLDER/NAME/findings.txt. Exits 1 if a case does not lint, an
+unfaithful backend is not reported, or a block takes longer than --most seconds.
 """
 import argparse
 import pathlib
@@ -22,7 +22,7 @@ BACKENDS = ("torch-eager", "torch-aot-eager", "torch-inductor")
 
 
 def faithfulness(case, f, args):
-    """backend -> '' or what differs, as capture(verify=...) says it."""
+    """backend -> '' or the difference, as capture(verify=...) reports it."""
     said = {}
     for backend in BACKENDS:
         try:

@@ -20,7 +20,7 @@ def product(x, w):
 
 
 def wrong(fault, step, values, before):
-    """What the step gives with its fault; `before`: the step that made its first operand."""
+    """The result of the step with its fault; `before`: the step that made its first operand."""
     first, *rest = step.operands(values)
     if fault == "rounds":
         return honest(step, {**values, step.of[0]: first.to(torch.float8_e4m3fn).to(first.dtype)})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A function of JAX as a case: its bits under jit and op by op, its names, and what a case cannot say."""
+"""A function of JAX as a case: its bits under jit and op by op, its names, and what a case cannot express."""
 import pathlib
 import sys
 import tempfile
@@ -14,7 +14,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import ulpscope  # noqa: E402
 from programs import call  # noqa: E402
-from ulpscope import adapters, capturing_jax, places  # noqa: E402
+from ulpscope import adapters, capturing_jax, places, primitives_jax  # noqa: E402
 
 HALF = jnp.bfloat16
 CASES = {}
@@ -52,7 +52,7 @@ def setUpModule():
 
 
 def parted(name, backend, change):
-    """What comparing says of a case that was changed; '' for nothing."""
+    """The error of comparing a case that was changed; '' for none."""
     f, args = CASES[name][1:]
     case = ulpscope.capture_jax(f, args, name=name, verify=())
     change(case)
@@ -67,7 +67,7 @@ class Faithful(unittest.TestCase):
     def every(self, backend):
         compared = 0
         capturing_jax.results(*CASES["softmax"][1:], {}, CASES["softmax"][0], "jax")  # starts XLA's threads
-        with adapters.Link(f"{backend}:threads={capturing_jax._threads()}") as link:
+        with adapters.Link(f"{backend}:threads={capturing_jax.threads()}") as link:
             for name, (case, f, args) in CASES.items():
                 for value, text in capturing_jax.differences(case, f, args, {}, backend, link.run(case)).items():
                     self.assertEqual(text, "", f"{name}: {value}")
@@ -85,7 +85,7 @@ class Faithful(unittest.TestCase):
 
     def test_the_number_of_threads_is_said(self):
         """XLA cuts this product's sum by its threads on processors with AVX-512; a run has one."""
-        if capturing_jax._threads() < 2:
+        if capturing_jax.threads() < 2:
             self.skipTest("XLA has one thread here")
         case, f, args = CASES["wanted"]
         with adapters.Link("jax") as link:
@@ -103,7 +103,7 @@ class Faithful(unittest.TestCase):
         other["result"][-1, -1] = 0
         for beside, blamed in (("", True), ("1 of 16 elements differ", False)):
             with mock.patch.object(capturing_jax, "_beside", lambda *_, text=beside: {"result": text}), \
-                    mock.patch.object(capturing_jax, "_threads", lambda: 3):
+                    mock.patch.object(capturing_jax, "threads", lambda: 3):
                 text = capturing_jax.differences_in_run(case, f, args, {}, "jax", other)["result"]
             self.assertIn("1 of 16 elements differ", text)
             self.assertEqual("with 3 threads, as here, the case has the function's bits" in text, blamed)
@@ -153,7 +153,7 @@ class Readable(unittest.TestCase):
 
 
 class Said(unittest.TestCase):
-    """What a case cannot say: an error with the primitive, and the line."""
+    """Functions that a case cannot express: an error with the primitive, and the line."""
 
     def refused(self, f, text):
         with self.assertRaises(ulpscope.CaptureError) as caught:
@@ -172,6 +172,40 @@ class Said(unittest.TestCase):
 
     def test_a_primitive_that_has_no_word(self):
         self.refused(blocks.inverse, "primitive erf_inv: the case language has no word for it")
+
+
+    def test_a_program_that_is_not_called(self):
+        """Pallas runs what it holds once for each place of a grid; what fails inside is an error of the same form."""
+        self.refused(blocks.tiled, "primitive pallas_call: it holds a program of its own")
+        self.refused(blocks.folded, "primitive reduce: it holds a program of its own")
+        with mock.patch.object(primitives_jax.Walk, "_elementwise", side_effect=IndexError("string index out of range")):
+            self.refused(blocks.doubled, "primitive mul: capture has no way to say it; this is a fault of ulpscope's own (IndexError: ")
+
+
+class Products(unittest.TestCase):
+    def captured(self, f, *args):
+        """The case of f, which has f's bits on jax-eager."""
+        return ulpscope.capture_jax(f, args, verify=("jax-eager", ))
+
+    def test_two_dtypes_are_the_wider_one(self):
+        wide, narrow = normal(0, 4, 8), normal(1, 8, 5, dtype=HALF)
+        case = self.captured(lambda a, b: jnp.einsum("n,d->nd", a, b), wide[0], narrow[0])
+        self.assertEqual([(step.op, step.attrs) for step in case.steps][:1], [("cast", {"dtype": "float32"})])
+        for f, args in ((lambda a, b: a @ b, (wide, narrow)), (lambda a, b: jnp.einsum("nk,kd->nd", a, b), (wide.astype(jnp.float16), narrow))):
+            self.assertIn("cast", self.captured(f, *args).ops())
+
+    def test_a_result_that_holds_neither_dtype_is_refused(self):
+        def narrowed(a, b):
+            return jax.lax.dot_general(a, b, (((1, ), (0, )), ((), ())), preferred_element_type=HALF)
+
+        with self.assertRaisesRegex(ulpscope.CaptureError, "primitive dot_general: operands of two dtypes .float32 and bfloat16. with a result in bfloat16"):
+            ulpscope.capture_jax(narrowed, (normal(0, 4, 8), normal(1, 8, 5, dtype=HALF)), verify=())
+
+    def test_a_dtype_of_the_sum_is_kept_by_any_product(self):
+        a, b = normal(0, 2, 4, 3, 8, dtype=HALF), normal(1, 2, 4, 3, 8, dtype=HALF)
+        for equation in ("bqhd,bkhd->bhqk", "bqhd,crhd->bqcr", "bqhd,bqhd->bqh"):
+            case = self.captured(lambda a, b, equation=equation: jnp.einsum(equation, a, b, preferred_element_type=jnp.float32), a, b)
+            self.assertIn({"preferred_element_type": "float32"}, [step.attrs for step in case.steps if step.op == "matmul"], equation)
 
 
 class Checked(unittest.TestCase):

@@ -91,7 +91,7 @@ class Session(unittest.TestCase):
         """ID@BACKEND -> outcome, from the names of the items."""
         found = json.loads((self.folder / "found.json").read_text(encoding="utf-8"))
         return {f"{case}@{rest[:-1]}": outcome
-                for name, outcome in found.items() for case, _, rest in [name.partition("::")[2].partition("[")]}
+                for name, outcome in found.items() for case, _, rest in [name.partition("::")[2].rpartition("[")]}
 
     def own_suite(self):
         self.variables["ULPSCOPE_ROOT"] = str(self.folder)

@@ -91,7 +91,7 @@ class Shrink(unittest.TestCase):
             self.assertEqual(facts["edge"], facts["edge"] if edge is None else edge)
             self.assertLessEqual(facts["steps"], most)
             self.assertLess(facts["elements"], facts["elements_before"] / 20)
-            # What was printed is the case, and parts in the same kind and at the same value where it is run anew.
+            # The case that was printed differs in the same kind and at the same value if it is run anew.
             again = command("run", out / "case.yaml", "-b", f"{other},{faulty}", "--adapter", ROOT / "tests/python/planted.py", "-q",
                             "-o", pathlib.Path(folder, "again"), beside=places.environment())
             report = json.loads(pathlib.Path(folder, "again/report.json").read_text())

@@ -51,7 +51,7 @@ def has(function):
 
 
 def complaints(stub):
-    """(names compared, what the stub says and the package has not)."""
+    """(names compared, names that the stub has and the package has not)."""
     compared, wrong = 0, []
 
     def compare(name, node, function):
@@ -91,7 +91,7 @@ class Types(unittest.TestCase):
         self.assertEqual(wrong, [])
         self.assertGreater(compared, 50)
         for good, bad in (("minutes: float = 10, seed", "hours: float = 10, seed"), ("seed: int = 0", "seed: int = 1"),
-                          ("backward: bool = False, verify: str | Iterable[str] = ...", "verify: str | Iterable[str] = ..."),
+                          ("backward: bool = False, grad: Any = None, verify: str | Iterable[str] = ...", "verify: str | Iterable[str] = ..."),
                           ("findings: list[str]", "sentences: list[str]"), ("class CaptureError(ValueError)", "class CaptureError(KeyError)")):
             self.assertIn(good, STUB)
             self.assertNotEqual(complaints(STUB.replace(good, bad, 1))[1], [], bad)

@@ -55,7 +55,7 @@ class Recipes(unittest.TestCase):
         self.fine(kubernetes(RECIPES / "kubernetes.yaml"))
 
     def test_docker(self):
-        """The linter has nothing to say; what is installed is what ci/setup installs, and of the version that the tests have."""
+        """The linter reports nothing; what is installed is what ci/setup installs, and of the version that the tests have."""
         self.fine(hadolint(RECIPES / "Dockerfile"))
         text, lib = ((ROOT / name).read_text(encoding="utf-8") for name in ("ci/recipes/Dockerfile", "ci/lib.sh"))
         wanted = [name for array in ("kPackages", "kPythonPackages") for name in re.search(rf"readonly {array}=\((.*?)\)", lib, re.DOTALL)[1].split()]

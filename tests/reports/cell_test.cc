@@ -8,6 +8,7 @@
 
 #include "harness/words/facets.h"
 #include "tests/reports/sample.h"
+#include "tests/support/models.h"
 
 namespace ulpscope {
 namespace {
@@ -17,6 +18,16 @@ using testing::Value;
 
 std::string Cell(std::vector<PrecisionModel> models, DType dtype = DType::kFloat32) {
   return CellText(Value(std::move(models), dtype));
+}
+
+TEST(ErrorText, AStepHasTwoErrors) {
+  Classification step;
+  step.max_ulp = 592.2;
+  EXPECT_EQ(ErrorText(step), "at most 592.2 ulp from the exact value");
+  step.piece = "step y";
+  step.step_ulp = 0.5;
+  EXPECT_EQ(ErrorText(step),
+            "at most 0.5 ulp from the exact result of its operands, 592.2 from that of the program");
 }
 
 TEST(Cell, WhereItWasRoundedLastStoreLast) {
@@ -42,44 +53,44 @@ TEST(Cell, ASumOfFewerBitsThanFloat32IsNotCalledFloat32) {
 
 TEST(Cell, PiecesOfAnOperandCountTogether) {
   PrecisionModel model = Model("float32", "none");
-  model.in = {{"x", "bf16x3"}, {"y", "tf32_rne"}};
+  model.in = testing::Ins({{"x", "bf16x3"}, {"y", "tf32_rne"}});
   EXPECT_EQ(Cell({model}), "(tf32)>f32") << "two pieces of bfloat16 have 16 bits, tf32 11";
-  model.in = {{"x", "bf16x3"}, {"y", "bf16x6"}};
+  model.in = testing::Ins({{"x", "bf16x3"}, {"y", "bf16x6"}});
   EXPECT_EQ(Cell({model}), "(bf16x3)>f32");
-  model.in = {{"x", "as_is+daz"}};
+  model.in = testing::Ins({{"x", "as_is+daz"}});
   EXPECT_EQ(Cell({model}), "(daz)>f32");
 }
 
 TEST(Cell, OperandsProductsAndCuts) {
   PrecisionModel model = Model("float32", "none");
-  model.in = {{"x", "tf32_rna"}, {"y", "bfloat16_rne"}};
+  model.in = testing::Ins({{"x", "tf32_rna"}, {"y", "bfloat16_rne"}});
   EXPECT_EQ(Cell({model}), "(bf16)>f32") << "the narrowest operand";
   model.in.clear();
-  model.prod = "float16";
+  model.prod = testing::Prod("float16");
   EXPECT_EQ(Cell({model}), "*f16>f32");
-  model.prod = "exact";
-  model.cuts = {{"hidden", "bfloat16"}};
+  model.prod = testing::Prod("exact");
+  model.cuts = testing::Cuts({{"hidden", "bfloat16"}});
   EXPECT_EQ(Cell({model}), "(bf16)>f32") << "an intermediate that feeds the sums";
   EXPECT_EQ(Cell({model, Model("float32", "none")}), "f32") << "left out where it cannot be told";
   ValueResult pointwise = Value({model});
-  pointwise.classification.facets["acc"].clear();
+  pointwise.classification.facets.acc.clear();
   EXPECT_EQ(CellText(pointwise), "bf16>f32") << "where nothing is summed it is a rounding on the way";
-  pointwise.classification.models[0].out = "bfloat16_rne";
+  pointwise.classification.models[0].out = testing::Out("bfloat16_rne");
   EXPECT_EQ(CellText(pointwise), "bf16>bf16") << "twice, not once";
   pointwise.classification.models[0].cuts.clear();
   EXPECT_EQ(CellText(pointwise), "bf16");
   pointwise.classification.models.push_back(pointwise.classification.models[0]);
-  pointwise.classification.models[1].mid = "float32";
+  pointwise.classification.models[1].mid = testing::Mid("float32");
   EXPECT_EQ(CellText(pointwise), "bf16") << "wide, then once";
 }
 
 TEST(Cell, OperandsStayInParenthesesWhateverTheyAreRoundedTo) {
   PrecisionModel half = Model("float32", "none"), tf32 = half;
-  half.in = {{"x", "float16_rne"}};
-  tf32.in = {{"x", "tf32_rna"}};
+  half.in = testing::Ins({{"x", "float16_rne"}});
+  tf32.in = testing::Ins({{"x", "tf32_rna"}});
   EXPECT_EQ(Cell({half, tf32}), "(f16|tf32rna?)>f32");
   PrecisionModel away = tf32;
-  tf32.in = {{"x", "tf32_rne"}};
+  tf32.in = testing::Ins({{"x", "tf32_rne"}});
   EXPECT_EQ(Cell({half, tf32, away}), "(f16|tf32?)>f32");
 }
 
@@ -95,7 +106,7 @@ TEST(Cell, WhatCannotBeToldApart) {
             "f32>f16")
       << "a cell shows the usual store where it explains as much";
   PrecisionModel cut = Model("exact", "none");
-  cut.cuts = {{"hidden", "float32"}};
+  cut.cuts = testing::Cuts({{"hidden", "float32"}});
   EXPECT_EQ(Cell({Model("float32", "none"), cut, Model("float64", "none")}), "f32")
       << "nothing narrower than the store";
   EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne"), Model("exact", "none", "bfloat16_rne"),
@@ -134,7 +145,7 @@ TEST(Cell, BasisAndKinds) {
 
 TEST(Cell, FacetsThatDoNotApplyAreLeftOut) {
   ValueResult value = Value({Model("float32", "none", "bfloat16_rne")});
-  value.classification.facets["acc"].clear();
+  value.classification.facets.acc.clear();
   EXPECT_EQ(CellText(value), "bf16") << "a cast has no accumulator";
 }
 
@@ -200,12 +211,12 @@ TEST(Cell, EveryWordOfAModelIsExplainedWhereItIsShown) {
   }
   for (const auto& word : InWords()) {
     PrecisionModel model = Model("float32", "none");
-    model.in = {{"x", word}};
+    model.in = testing::Ins({{"x", word}});
     check(model);
   }
   for (const auto& word : ProdWords()) {
     PrecisionModel model = Model("float32", "none");
-    model.prod = word;
+    model.prod = testing::Prod(word);
     check(model);
   }
   for (const auto& word : MidWords()) check(Model("float32", word));

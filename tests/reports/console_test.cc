@@ -150,6 +150,25 @@ TEST(Console, RowsInWhichAllAgreeFoldIntoOneLine) {
   EXPECT_NE(WriteConsole(report, {}).find("\n  same"), std::string::npos) << "one backend agrees with nobody";
 }
 
+TEST(Console, AStatusStandsInTheRowsThatItIsAbout) {
+  RunReport report = Agreeing();
+  report.results[0].status = Status::kFail;
+  report.results[0].reason = "other is not as it should be";
+  const auto row = [&](const char* label) {
+    for (const std::string& line : Lines(WriteConsole(report, {}))) {
+      if (line.starts_with(std::string("  ") + label)) return line;
+    }
+    return std::string();
+  };
+  EXPECT_NE(row("same").find("FAIL"), std::string::npos) << "of the whole result: in its first row";
+  EXPECT_EQ(row("other").find("FAIL"), std::string::npos);
+  report.results[0].status_values = {"other"};
+  EXPECT_EQ(row("same").find("FAIL"), std::string::npos);
+  EXPECT_NE(row("other").find("FAIL"), std::string::npos);
+  report.results[0].status_values = {"gone"};
+  EXPECT_NE(row("same").find("FAIL"), std::string::npos) << "a value without a row";
+}
+
 TEST(Console, EqualLettersAreEqualBits) {
   RunReport report = Agreeing();
   Divergence divergence;

@@ -91,6 +91,7 @@ TEST(Html, CellsThatAreNotGreenOrPartOpenWhatTheyAreDerivedFrom) {
   EXPECT_EQ(TextAt(data, aot[11][1]).find("us"), std::string::npos) << "no times: " << aot[11];
   // Of five elements: exact, half an ulp up and down, off the scale, not finite.
   EXPECT_EQ(aot[12][0][3], "ggiiee__~~");
+  EXPECT_EQ(TextAt(data, aot[12][0][4]), "1e+09") << "as it is: the codes end at a quarter of a million";
   for (size_t i = 0; i < data["cells"].size(); ++i)
     EXPECT_GE(CountOf(page, fmt::format("<a href=#c{}>", i)), 1u) << i;
   EXPECT_EQ(CountOf(page, "<a href=#c4>"), 0u);

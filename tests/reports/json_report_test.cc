@@ -118,18 +118,18 @@ std::vector<std::string> Written(const RunReport& report) {
 
 TEST(JsonReport, OnlyDecisiveExclusionsAreWritten) {
   using Names = std::vector<std::string>;
-  const Names all{"tf32", "bfloat16", "float16", "float32", "x16", "x17"};
+  const Names all{"p10", "bfloat16", "float16", "float32", "p16", "p17"};
   CaseResult mine = testing::Result("a", Status::kPass, "");
   mine.value_order = {"y"};
   mine.values["y"] = testing::Value({testing::Model("float64", "none")});
   mine.values["y"].classification = Excluding(all);
   CaseResult other = testing::Result("b", Status::kPass, "");
-  other.values["y"] = testing::Value({testing::Model("x16", "none")});
+  other.values["y"] = testing::Value({testing::Model("p16", "none")});
   RunReport report;
   report.results = {mine, other};
-  EXPECT_EQ(Written(report), (Names{"tf32", "float32"})) << "the nearest, and float32 throughout";
-  report.results[0].reason = "y violates its contract; e.g. not float16";
-  EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32"})) << "and what the reason cites";
+  EXPECT_EQ(Written(report), (Names{"p10", "float32"})) << "the nearest, and float32 throughout";
+  report.results[0].cited.emplace("y", report.results[0].values["y"].classification.excluded[2]);
+  EXPECT_EQ(Written(report), (Names{"p10", "float16", "float32"})) << "and the one that the reason cites";
   Divergence parts;
   parts.case_id = mine.id;
   parts.kind = DivergenceKind::kPrecision;
@@ -137,11 +137,16 @@ TEST(JsonReport, OnlyDecisiveExclusionsAreWritten) {
   parts.value = "x";
   parts.also = {"y"};
   report.divergences = {parts};
-  EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32", "x16"})) << "and what parts it from b";
-  report.results[0].values["y"].classification.excluded[5].why = "on the further input swamp: not x17";
-  EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32", "x16", "x17"}));
+  EXPECT_EQ(Written(report), (Names{"p10", "float16", "float32", "p16"})) << "and what parts it from b";
+  report.results[0].values["y"].classification.excluded[5].why = "on the auxiliary input swamp: not p17";
+  report.results[0].values["y"].classification.excluded[5].further_input = "swamp";
+  EXPECT_EQ(Written(report), (Names{"p10", "float16", "float32", "p16", "p17"}));
   const std::string text = WriteJson(report);
-  EXPECT_EQ(json::parse(text)["results"][0]["values"]["y"]["excluded_count"], all.size());
+  const json parsed = json::parse(text);  // outlives the loop over a part of it
+  for (const json& exclusion : parsed["exclusions"])
+    EXPECT_EQ(exclusion.value("further_input", ""),
+              exclusion["why"] == "on the auxiliary input swamp: not p17" ? "swamp" : "");
+  EXPECT_EQ(parsed["results"][0]["values"]["y"]["excluded_count"], all.size());
   // The others need not stay in memory; a witness may be asked of any divergence, so that the rival's first one stays.
   report.divergences.clear();
   const std::string console = WriteConsole(report, {}), without = WriteJson(report);
@@ -174,7 +179,11 @@ TEST(JsonReport, ModelsAreNamedOnceAndLongListsAreCounted) {
     CaseResult result = testing::Result(backend, Status::kPass, "");
     result.value_order = {"y"};
     std::vector<PrecisionModel> models;
-    for (int i = 0; i < 300; ++i) models.push_back(testing::Model("x" + std::to_string(i), "none"));
+    for (int i = 0; i < 300; ++i) {
+      const int n = 2 + i / 30, bits = 8 + i % 30;
+      models.push_back(
+          testing::Model("blockfma(" + std::to_string(n) + "," + std::to_string(bits) + ",rz)", "none"));
+    }
     result.values["y"] = testing::Value(models);
     result.values["y"].classification.models.resize(2);
     report.results.push_back(result);

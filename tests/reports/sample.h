@@ -19,11 +19,11 @@ inline ValueResult Value(std::vector<PrecisionModel> models, DType dtype = DType
   c.kind = models.size() == 1 ? ClassificationKind::kIdentified : ClassificationKind::kIndistinguishable;
   if (models.empty()) c.kind = ClassificationKind::kUnmodelled;
   for (const auto& model : models) {
-    AddWord(&c.facets["prod"], model.prod);
-    AddWord(&c.facets["acc"], model.acc);
-    AddWord(&c.facets["mid"], model.mid);
-    AddWord(&c.facets["out"], model.out);
-    for (const auto& [operand, word] : model.in) AddWord(&c.facets_in[operand], word);
+    AddOnce(&c.facets.prod, model.prod);
+    AddOnce(&c.facets.acc, model.acc);
+    AddOnce(&c.facets.mid, model.mid);
+    AddOnce(&c.facets.out, model.out);
+    for (const auto& [operand, in] : model.in) AddOnce(&c.facets_in[operand], in);
   }
   c.models = models;
   c.models_proved = std::move(models);
@@ -31,6 +31,7 @@ inline ValueResult Value(std::vector<PrecisionModel> models, DType dtype = DType
   c.max_ulp = 0.5;
   c.models_tried = 20;
   c.label = "accumulated in float32, stored float32";
+  c.labelled = FormatOfWhat::kSums;
   return value;
 }
 
@@ -42,6 +43,71 @@ inline CaseResult Result(const std::string& backend, Status status, const std::s
   result.reason = reason;
   result.repro = "ulpscope run seeds/matmul_out/as_posted -b " + backend + " --seed 0";
   return result;
+}
+
+/// One step of four explains three quarters of the difference, nothing the rest; a setting was tried.
+inline Ledger SampleLedger(const std::string& id, const std::string& sentence) {
+  Ledger ledger;
+  ledger.case_id = id;
+  ledger.value = "result";
+  ledger.backends = {{"torch-aot-eager"}, {"openblas"}};
+  ledger.carrier = "emulated";
+  ledger.shape = {32, 7};
+  ledger.elements = 224;
+  ledger.differing = 63;
+  ledger.rms = 0.25;
+  ledger.atol = 1;
+  ledger.rtol = std::numeric_limits<double>::infinity();
+  ledger.steps = 4;
+  ledger.entries = {{.step = "product",
+                     .share = 0.75,
+                     .moved = 60,
+                     .rms = 0.2,
+                     .largest = 1,
+                     .causes = {{.backend = "torch-aot-eager",
+                                 .kind = DivergenceKind::kPrecision,
+                                 .is_explained = true,
+                                 .sentence = sentence}}},
+                    {.step = "<b>\x1b[2J", .share = 0.25, .moved = 3, .rms = 0.1, .largest = 0.5}};
+  ledger.nearness = Nearness{
+      .elements = 224,
+      .scale = 8,
+      .first =
+          {.rms = 0.3, .median = 0.1, .largest = 1, .largest_ulp = 2, .worst = 10, .observed = 3, .exact = 2},
+      .second = {.rms = 0.1,
+                 .median = 0.05,
+                 .largest = 0.5,
+                 .largest_ulp = 1,
+                 .worst = 0,
+                 .observed = 1,
+                 .exact = 1.5},
+      .nearer = Nearness::Side::kSecond};
+  ledger.remedies = {
+      {.backend = "torch-aot-eager", .setting = "mkldnn=off", .source = "its manual", .differing = 0}};
+  return ledger;
+}
+
+inline ErrorBudget SampleBudget(const std::string& id) {
+  ErrorBudget budget;
+  budget.case_id = id;
+  budget.value = "result";
+  budget.backends = {"torch-aot-eager"};
+  budget.elements = budget.of = 224;
+  budget.rms = 0.3;
+  budget.precision = 1e-30;
+  budget.steps = 4;
+  budget.together = 2;
+  budget.entries = {{.step = "product",
+                     .share = 0.75,
+                     .rms = 0.25,
+                     .moved = 60,
+                     .at = {.module = "model.norm", .file = "llama.py", .line = 67},
+                     .layers = 1},
+                    {.step = "<b>\x1b[2J", .share = -0.5, .rms = 0.2, .moved = 3},
+                    {.step = "", .share = 0.25, .rms = 0.1, .moved = 2},
+                    {.step = "result", .share = 0.5, .rms = 0.1, .moved = 224}};
+  budget.in_float32 = StepInFloat32{.step = "product", .before = 0.3, .after = 0.125, .lowers = true};
+  return budget;
 }
 
 inline RunReport SampleReport() {
@@ -127,6 +193,8 @@ inline RunReport SampleReport() {
   Divergence order = precision;
   order.kind = DivergenceKind::kOrder;
   report.divergences = {outcome, precision, order};
+  report.ledgers = {SampleLedger(eager.id, precision.sentence)};
+  report.budgets = {SampleBudget(eager.id)};
 
   KnobEffect acts;
   acts.backend = "torch-aot-eager";

@@ -173,7 +173,20 @@ TEST(Annotations, AreTenLinesAtMostFailuresFirst) {
   report.divergences.assign(40, report.divergences[1]);
   const std::vector<std::string> many = LinesOf(WriteAnnotations(report));
   ASSERT_EQ(many.size(), 10u);
-  EXPECT_EQ(many[9], "::notice title=ulpscope::and 0 more failures, 33 more divergences");
+  EXPECT_EQ(many[9], "::notice title=ulpscope::and 0 more failures, 33 more findings");
+}
+
+TEST(Annotations, StandAtTheStepOfTheirValueElseAtTheCase) {
+  RunReport report = SampleReport();
+  const std::string id = report.results[0].id;
+  report.places[id] = {.at = {.file = "cases/a,b.yaml", .line = 3, .column = 5}, .lines = {{"product", 12}}};
+  for (CaseResult& result : report.results) result.status_values = {};
+  std::vector<std::string> lines = LinesOf(WriteAnnotations(report));
+  EXPECT_TRUE(lines[0].starts_with("::error file=cases/a%2Cb.yaml,line=3,title=FAIL ")) << lines[0];
+  EXPECT_TRUE(lines[3].starts_with("::warning file=cases/a%2Cb.yaml,line=12,title=precision ")) << lines[3];
+  for (CaseResult& result : report.results) result.status_values = {"product"};
+  lines = LinesOf(WriteAnnotations(report));
+  EXPECT_TRUE(lines[0].starts_with("::error file=cases/a%2Cb.yaml,line=12,title=FAIL ")) << lines[0];
 }
 
 TEST(Annotations, TextOfStrangersStartsNoCommand) {

@@ -169,7 +169,7 @@ TEST(RegistryTest, ARowMayRunInAnEnvironmentOfItsOwn) {
   EXPECT_FALSE(missing.installed);
   EXPECT_NE(missing.reason.find(".venv-own/bin/python"), std::string::npos);
   EXPECT_EQ(missing.install, "ci/setup --with own");
-  // Its own interpreter is asked for its modules, and that of the other rows is not.
+  // Its own interpreter is queried for its modules, and that of the other rows is not.
   fs::create_symlink("/usr/bin/python3", root / ".venv-own/bin/python");
   EXPECT_TRUE(check("own").installed) << check("own").reason;
   EXPECT_FALSE(check("common").installed);
@@ -233,7 +233,11 @@ TEST(EnvironmentTest, NothingThatChangesNumbersPasses) {
     EXPECT_EQ(std::find(entries.begin(), entries.end(), leaked), entries.end()) << leaked;
     if (std::string_view(name) != "PYTHONSTARTUP" && std::string_view(name) != "LD_PRELOAD") {
       ASSERT_TRUE(preset.contains(name)) << name;
-      EXPECT_EQ(preset.at(name), value) << name;
+      // Values are recorded where they change numbers: the others are recorded as set.
+      const bool changes_none = std::string_view(name) == "KMP_AFFINITY" ||
+                                std::string_view(name) == "DNNL_VERBOSE" ||
+                                std::string_view(name) == "TORCH_LOGS";
+      EXPECT_EQ(preset.at(name), changes_none ? "(set, not recorded)" : value) << name;
     }
     ::unsetenv(name);
   }

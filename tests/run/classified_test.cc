@@ -19,8 +19,8 @@ namespace {
 Classified Full() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   PrecisionModel model = testing::Model("blockfma(8,24,rz)", "bfloat16");
-  model.in = {{"x", "bfloat16_rne"}};
-  model.cuts = {{"product", "bfloat16"}};
+  model.in = testing::Ins({{"x", "bfloat16_rne"}});
+  model.cuts = testing::Cuts({{"product", "bfloat16"}});
   Classified classified;
   classified.values["product"] = {
       .kind = ClassificationKind::kIndistinguishable,
@@ -28,7 +28,7 @@ Classified Full() {
       .models_proved = {model},
       .fits = true,
       .floors = {{"acc", 17}, {"in.x", 9}},
-      .says = {"at most 16 significant bits"},
+      .says = {{RemarkKind::kBits, "at most 16 significant bits"}},
       .regions = {{.where = "columns 3 to 7", .label = "rounded through bfloat16"}},
       .excluded = {{.model = model,
                     .element = {3, 0, 7},
@@ -36,23 +36,37 @@ Classified Full() {
                     .reference = 0x1.fffffffffffffp-1022,
                     .low = -kInfinity,
                     .high = kInfinity,
-                    .why = "outside \"it\" \xc3\xa9"}},
+                    .why = "outside \"it\" \xc3\xa9",
+                    .further_input = "swamp",
+                    .by = ExcludedBy::kBounds}},
       .rests_on_likelihood = true,
       .elements = 12,
       .checked = 11,
       .max_ulp = 0.1,
       .max_abs = 5e-324,
+      .beyond = 2.5,
+      .beyond_of = "rms",
       .models_tried = 40,
       .label = "a label",
-      .notes = {"a note", ""},
-      .facets = {{"mid", {"bfloat16", "none"}}},
-      .facets_in = {{"x", {"bfloat16_rne"}}},
-      .cuts = {{"product", {"none"}}},
+      .labelled = FormatOfWhat::kSteps,
+      .states_error = true,
+      .notes = {{RemarkKind::kUndecided, "a note"}, {RemarkKind::kOrder, ""}},
+      .facets = {.prod = {testing::Prod("exact")},
+                 .acc = testing::Accs({"float32", "split_k(float32,float64)"}),
+                 .mid = testing::Mids({"bfloat16", "none"}),
+                 .out = {testing::Out("float32_rz")}},
+      .facets_in = testing::InSets({{"x", {"bfloat16_rne", "as_is"}}}),
+      .cuts = testing::CutSets({{"product", {"none"}}}),
+      .as_exact = {.acc = testing::Accs({"float32"}),
+                   .acc_once = testing::Accs({"bfloat16"}),
+                   .prod = {},
+                   .any_prod = true},
       .reproduced = 0.75,
       .piece = "step g",
       .reads = {{"g", {"stored", "unrounded"}}},
   };
   classified.values["count"].kind = ClassificationKind::kNotFloating;
+  classified.looked_at["result"] = {5, 4097, 70000};
   return classified;
 }
 
@@ -102,7 +116,18 @@ TEST_F(ClassifiedTest, RoundTrip) {
   ASSERT_EQ(read.results.size(), 1u);
   const Classified& first = read.results.begin()->second;
   EXPECT_EQ(TextOf(first), TextOf(Full()));
-  EXPECT_EQ(first.values.at("product").models, Full().values.at("product").models);
+  const Classification &product = first.values.at("product"), full = Full().values.at("product");
+  EXPECT_EQ(product.models, full.models);
+  EXPECT_EQ(product.says, full.says);
+  EXPECT_EQ(product.notes, full.notes);
+  EXPECT_EQ(product.facets, full.facets);
+  EXPECT_EQ(product.facets_in, full.facets_in);
+  EXPECT_EQ(product.cuts, full.cuts);
+  EXPECT_EQ(product.as_exact, full.as_exact);
+  EXPECT_EQ(product.excluded.front().by, full.excluded.front().by);
+  EXPECT_EQ(product.states_error, full.states_error);
+  EXPECT_EQ(first.looked_at, Full().looked_at);
+  EXPECT_EQ(first.values.at("product").beyond_of, "rms");
   EXPECT_EQ(first.values.at("product").excluded.at(0).high, std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::signbit(first.values.at("product").excluded.at(0).observed));
   EXPECT_EQ(read.engine, "fast");

@@ -1,4 +1,4 @@
-// What the harness finds by itself: poison, spread between runs, taint.
+// Findings of the harness itself: poison, spread between runs, taint.
 #include "harness/run/compare.h"
 
 #include <gtest/gtest.h>

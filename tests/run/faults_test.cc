@@ -1,4 +1,5 @@
-// Every fault of the faulty adapters, in C++ and in Python, becomes what tests/faults.yaml says, and disturbs nothing else.
+// Every fault of the faulty adapters, in C++ and in Python, becomes what tests/faults.yaml states, and
+// disturbs nothing else.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -76,7 +77,7 @@ class FaultTest : public RunTest, public ::testing::WithParamInterface<FaultRow>
   }
 };
 
-/// All that a person is told of an observation.
+/// All that a report has on an observation.
 std::string Told(const Observation& observation, const CaseResult& judged) {
   return observation.outcome.text + "\n" + observation.tainted + "\n" + judged.reason;
 }
@@ -129,7 +130,7 @@ TEST_F(FaultListTest, EveryFaultOfTheAdapterIsListed) {
   EXPECT_GE(listed.size(), 60u);
 }
 
-// What the table has no column for.
+// Effects that the table has no column for.
 TEST_F(FaultListTest, FaultsLeaveTheirTraces) {
   const auto cases = ThreeCases();
   const auto with = [&](const std::string& fault) {

@@ -244,9 +244,11 @@ TEST_F(JournalTest, ContinuesAfterATornEnd) {
   more.digests = {{"b", "2"}, {"c", "3"}};
   more.backends = {"openblas"};
   {
-    auto writer = JournalWriter::Continue(*run, more);
+    const auto lock = RunLock::Take(dir_);
+    ASSERT_TRUE(lock) << lock.error().Text();
+    auto writer = JournalWriter::Continue(*lock, *run, more);
     ASSERT_TRUE(writer) << writer.error().Text();
-    EXPECT_FALSE(JournalWriter::Continue(*run, more)) << "two writers at once";
+    EXPECT_FALSE(RunLock::Take(dir_)) << "two writers at once";
     ASSERT_TRUE((*writer)->Store("b", "2", "faulty", FullObservation()));
     ASSERT_TRUE((*writer)->End(JournalWriter::Ending::kComplete));
   }

@@ -1,15 +1,16 @@
 // The scratch folders' janitor: what is marked is gone, also where it forks while it is looked for.
 #include "harness/run/scratch.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
+#include "harness/run/descendants.h"
 #include "harness/run/environment.h"
 #include "tests/support/draws.h"
 
@@ -24,9 +25,8 @@ int Marked() {
   std::error_code error;
   for (auto it = std::filesystem::directory_iterator("/proc", error);
        !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
-    std::ifstream file(it->path() / "environ");
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
-    found += text.find(std::string(kTokenVariable) + "=" + kToken) != std::string::npos;
+    found += ReadProc(it->path() / "environ").find(std::string(kTokenVariable) + "=" + kToken) !=
+             std::string::npos;
   }
   return found;
 }
@@ -56,6 +56,25 @@ TEST(KillAllMarked, FindsWhatIsForkedWhileItLooks) {
     if (Marked() > 0) KillMarked(kToken);
   }
   EXPECT_EQ(left, 0);
+}
+
+// Between the look into a folder of /proc and the reading of a file there the process may have gone.
+TEST(ReadUpTo, OfAProcessThatIsGoneReadsNothing) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const int fd = ::open(("/proc/" + std::to_string(child) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_NE(ReadUpTo(fd, 4096), "");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::lseek(fd, 0, SEEK_SET);
+  EXPECT_EQ(ReadUpTo(fd, 4096), "");
+  ::close(fd);
+  EXPECT_FALSE(ReadStat(child).has_value());
 }
 
 }  // namespace

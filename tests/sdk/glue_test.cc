@@ -53,7 +53,7 @@ TensorData Only(const Json& step, const TensorMap& inputs) {
 }
 
 TEST(Glue, RoundsAnAdditionOnce) {
-  // 1 + 2^-8 + 2^-60: by way of binary64 the tie would go to even, 1; the exact sum lies above it.
+  // 1 + 2^-8 + 2^-60: through binary64 the tie would go to even, 1; the exact sum lies above it.
   const TensorMap inputs = {{"a", Tensor(DType::kFloat64, {1}, {1 + 0x1p-8})},
                             {"b", Tensor(DType::kFloat64, {1}, {0x1p-60})}};
   const RunReply reply =

@@ -5,9 +5,10 @@
 // --only keeps the models whose name holds TEXT, --share the share of all kernels; --plant declares every tenth kernel to be what it is
 // not: the gates have to fall.
 //
-// Every kernel gets the same questions: random data, the probe families, and the structure decode. CONFORMS and VIOLATES come
-// from hard evidence alone. A non-conforming kernel that gives, on all these inputs, the bits of a conforming one cannot be
-// told from it: it has to come out UNDETERMINED and is counted apart.
+// Every kernel gets the same questions: random data, the probe families, and the structure decode. CONFORMS
+// and VIOLATES come from hard evidence alone. A non-conforming kernel that gives, on all these inputs, the
+// bits of a conforming one cannot be distinguished from it: it has to come out UNDETERMINED and is counted
+// apart.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,9 +26,11 @@
 #include "harness/base/check.h"
 #include "harness/base/text.h"
 #include "harness/judge/classify.h"
+#include "harness/model/conforming.h"
 #include "oracles/oracle.h"
 #include "tests/selfcheck/zoo.h"
 #include "tests/support/cases.h"
+#include "tests/support/models.h"
 
 namespace ulpscope::selfcheck {
 namespace {
@@ -51,7 +54,7 @@ struct Options {
   bool plant = false;
 };
 
-/// What was asked of one kernel and what it answered.
+/// The requests to one kernel and its answers.
 struct Answers {
   int64_t m = 0, n = 0, k = 0;
   std::vector<double> a, b, y;
@@ -146,7 +149,7 @@ void Baselines(const Kernel& kernel, const Answers& answers, Judged* judged) {
                atol = 1e-5;
   const double tolerance = kernel.out == DType::kFloat32 ? 1e-4 : 1e-3,
                factor = kernel.out == DType::kFloat32 ? 2 : 3;
-  double own = 0, other = 0, norm = 0;
+  double own = 0, other = 0;
   bool close = true;
   for (int64_t row = 0; row < answers.m; ++row) {
     for (int64_t column = 0; column < answers.n; ++column) {
@@ -163,7 +166,6 @@ void Baselines(const Kernel& kernel, const Answers& answers, Judged* judged) {
               std::fabs(observed - RoundTo(exact, stored)) <= atol + rtol * std::fabs(RoundTo(exact, stored));
       own += (observed - exact) * (observed - exact);
       other += (reference - exact) * (reference - exact);
-      norm += exact * exact;
     }
   }
   const auto count = static_cast<double>(answers.y.size());
@@ -183,7 +185,7 @@ Judged Judge(const Kernel& kernel, const Answers& answers, const DotBank& bank) 
   for (size_t i = 0; i < alive.size(); ++i) {
     if (!alive[i]) continue;
     judged.alive.push_back(i);
-    if (IsConforming(bank.models()[i].name, kernel.out)) ++conforming;
+    if (IsConforming(bank.models()[i].name, *FormatOf(kernel.out), kDotProduct)) ++conforming;
   }
   using enum Verdict;
   judged.verdict = judged.alive.empty()                ? kUnmodelled
@@ -196,7 +198,7 @@ Judged Judge(const Kernel& kernel, const Answers& answers, const DotBank& bank) 
 
 bool SameValue(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
-/// True if `twin` gives these answers, asked in the order in which a difference shows soonest.
+/// True if `twin` gives these answers, queried in the order in which a difference shows soonest.
 bool GivesSame(const Kernel& twin, const Answers& answers) {
   std::vector<double> a(static_cast<size_t>(twin.k)), b(a);
   for (int64_t e = 0; e < answers.m * answers.n; ++e) {
@@ -225,7 +227,7 @@ bool GivesSame(const Kernel& twin, const Answers& answers) {
 /// True if some conforming model gives these answers in some order.
 bool LooksConforming(const Kernel& kernel, const Answers& answers, const DotBank& bank) {
   for (const DotModel& model : bank.models()) {
-    if (!IsConforming(model.name, kernel.out)) continue;
+    if (!IsConforming(model.name, *FormatOf(kernel.out), kDotProduct)) continue;
     for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
       Kernel twin = kernel;
       twin.dot = [&](std::span<const double> a, std::span<const double> b) {
@@ -241,16 +243,16 @@ bool LooksConforming(const Kernel& kernel, const Answers& answers, const DotBank
 /// together. A float64 sum of 16-bit operands is exact.
 std::string AccumulatorClass(const PrecisionModel& model, DType in) {
   const bool narrow = in != DType::kFloat32 && in != DType::kFloat64;
-  if (narrow && (model.acc == "exact" || model.acc == "float64")) return "float64";
-  std::string word = model.acc;
+  if (narrow && (AccWord(model.acc) == "exact" || AccWord(model.acc) == "float64")) return "float64";
+  std::string word = AccWord(model.acc);
   for (const std::string_view suffix : {"+ftz", "_via_float32"}) {
     if (word.ends_with(suffix)) word.resize(word.size() - suffix.size());
   }
   return word.starts_with("split_k(") ? word.substr(0, word.find(',')) + ")" : word;
 }
 
-/// CPU time of everything that a run does to one value of a 64x64x64 product: exact references, bank,
-/// evidence, likelihood.
+/// CPU time of everything that a run does to one value of a 64x64x64 product: exact references, candidate
+/// models, evidence, likelihood.
 double MillisecondsToClassify(DType dtype) {
   Case c;
   c.id = "selfcheck/product";
@@ -259,7 +261,7 @@ double MillisecondsToClassify(DType dtype) {
   c.observe = {"product"};
   const auto inputs = testing::NormalInputs(c, 1);
   PrecisionModel model;
-  model.out = std::string(Name(dtype)) + "_rne";
+  model.out = testing::Out(std::string(Name(dtype)) + "_rne");
   const auto values = EmulateProgram(c, inputs, model, "lanes16");
   ULPSCOPE_CHECK(values.has_value(), "the product cannot be emulated");
   std::vector<double> times;
@@ -330,8 +332,8 @@ class Selfcheck {
           for (size_t order = 0; order < SumOrders(AddendOrders::kNone).size(); ++order) {
             const uint64_t index = counter;
             if (bank.models()[model].acc.partial != nullptr && k < 4) continue;  // nothing to split
-            // Conforming models are a small part of the bank: they are drawn more often.
-            const double weight = IsConforming(name, pair.out) ? 11 : 1;
+            // Conforming models are a small part of the candidates: they are drawn more often.
+            const double weight = IsConforming(name, *FormatOf(pair.out), kDotProduct) ? 11 : 1;
             Numbers numbers(++counter + 7919 * options_.seed);
             if (std::fabs(numbers.Uniform()) >= options_.share * weight * rarely) continue;
             if (!options_.only.empty() && name.Name().find(options_.only) == std::string::npos) continue;
@@ -390,8 +392,9 @@ class Selfcheck {
       const SumOrder& order = SumOrders(AddendOrders::kNone)[job.order];
       kernel.name = kernel.model->name.Name();
       kernel.order = order.name;
-      kernel.truth =
-          IsConforming(kernel.model->name, job.pair.out) ? Truth::kConforming : Truth::kNonConforming;
+      kernel.truth = IsConforming(kernel.model->name, *FormatOf(job.pair.out), kDotProduct)
+                         ? Truth::kConforming
+                         : Truth::kNonConforming;
       kernel.dot = [model = kernel.model, &order](std::span<const double> a, std::span<const double> b) {
         return EmulateDot(*model, order, a, b);
       };
@@ -556,8 +559,8 @@ class Selfcheck {
     const char* const classify =
         "time to classify one 64x64x64 case, all models, one core: bfloat16 / float32";
     const std::string took = fmt::format("{:.0f} / {:.0f} ms", narrow, wide);
-    // Milliseconds are the machine's as much as ours: the long form, which has a machine to itself, holds them to a
-    // gate; the short one is a test, and only says them.
+    // Milliseconds are the machine's as much as ours: the long form, which has a machine to itself, holds
+    // them to a gate; the short one is a test, and only prints them.
     if (whole) {
       row(classify, took, "250 ms", std::max(narrow, wide) <= 250);
     } else {

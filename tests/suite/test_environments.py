@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two Python environments as two columns of one matrix: told apart by name, and `diff` and the page name the class that changed.
+"""Two Python environments as two columns of one matrix: distinguished by name, and `diff` and the page name the class that changed.
 
 The environments are two names of one; the framework is a few lines of NumPy of which a later "version" rounds before it stores.
 """
@@ -7,11 +7,10 @@ import json
 import os
 import pathlib
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from programs import ROOT, ulpscope  # noqa: E402
+from programs import ROOT, class_folder, ulpscope  # noqa: E402
 
 FRAMEWORK = '''
 """A framework of two versions: 1.0 keeps a float32 product, 2.0 rounds it to bfloat16 first. The environment says which."""
@@ -59,9 +58,7 @@ CHANGE = "product: f32~ -> bf16?>f32~"  # a set: what was summed in before that 
 class Environments(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.root = pathlib.Path(folder.name)
+        cls.root = class_folder(cls)
         for name in ("backends", "cases", "harness", "reports", "ci"):
             (cls.root / name).symlink_to(ROOT / name)
         for name in (".venv", ".venv-later"):  # named by the link: neither is copied, and Python says which it was called by

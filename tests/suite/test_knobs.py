@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The sweep of knobs on what is installed: every value is probed, and the knobs of known effect show it.
 
-What depends on the processor (which kernels a core type or a precision picks) is not asserted: only that it is probed.
+Behaviour that depends on the processor (which kernels a core type or a precision picks) is not asserted: only that it is probed.
 """
 import json
 import pathlib
@@ -26,7 +26,7 @@ KNOWN = {
     ("jax", "jax_matmul_precision", "BF16_BF16_F32"): ("acts", "knobs/products/float64"),
     ("jax", "jax_matmul_precision", "TF32_TF32_F32"): ("acts", "raised"),
 }
-# Accepted, shown in the graph, and without effect on any value: what read-back alone would never tell.
+# Accepted, shown in the graph, and without effect on any value, which read-back alone would never show.
 IGNORED = [("jax", "jax_matmul_precision", preset) for preset in ("highest", "bfloat16", "tensorfloat32")]
 
 
@@ -50,7 +50,7 @@ class Knobs(unittest.TestCase):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
         self.assertNotIn("no case probes", self.done.stderr)
         if "torch-eager" in self.backends:
-            self.assertIn("not asked: torch-eager: reduced_precision_reduction acts on @cuda alone", self.done.stderr)
+            self.assertIn("not queried: torch-eager: reduced_precision_reduction acts on @cuda alone", self.done.stderr)
         self.assertEqual([key for key, row in self.rows.items() if row["effect"] == "not_compared"], [])
         probed = {backend for backend, _, _ in self.rows}
         self.assertEqual(probed, set(self.backends), "each has a knob at least")

@@ -1,10 +1,11 @@
-"""What the seeds' cases must show on the real frameworks: outcomes, dtypes, precision classes, divergences.
+"""Results that the seeds' cases must show on the real frameworks: outcomes, dtypes, precision classes, divergences.
 
-The facts asserted here are those of torch 2.13.0 and jax 0.10.2 on a CPU. Each value that is said to be rounded is also
-looked at bit by bit in the recorded tensors, so that the classifier is not its own witness.
+The facts asserted here are those of torch 2.13.0 and jax 0.10.2 on a CPU. Each value that is reported rounded is also looked at bit by bit
+in the recorded tensors, so that the classifier is not its own witness.
 """
 
 import atexit
+import functools
 import json
 import math
 import os
@@ -17,22 +18,16 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import report  # noqa: E402
 from programs import ROOT, ulpscope  # noqa: E402
+from suite_run import suite_run  # noqa: E402
 TORCH = ["torch-eager", "torch-traced", "torch-aot-eager", "torch-inductor"]
 
 
-class Run:
-    """One run of the binary: exit code, report, console text, and the folder."""
+class Recorded:
+    """The content of a run folder: report, and the tensors and traces that lie beside it."""
 
-    def __init__(self, *arguments, env=None, cwd=None):
-        self.folder = tempfile.TemporaryDirectory(prefix="ulpscope-must-show-", ignore_cleanup_errors=True)
-        atexit.register(self.folder.cleanup)
-        out = pathlib.Path(self.folder.name) / "run"
-        command = ["run", *arguments, "-o", out, "-q"]
-        done = ulpscope(*command, cwd=cwd or ROOT, beside=env, timeout=900)
-        self.code, self.stderr = done.returncode, done.stderr
-        assert (out / "report.json").exists(), f"{command} exited {self.code}: {done.stderr[-2000:]}"
-        self.report = report.load(out)
-        self.path = out
+    def __init__(self, path):
+        self.report = report.load(path)
+        self.path = path
         self.results = {(r["id"], r["backend"]): r for r in self.report["results"]}
 
     def result(self, case, backend):
@@ -41,8 +36,14 @@ class Run:
     def value(self, case, backend, name):
         return self.result(case, backend)["values"][name]
 
-    def divergences(self, case, kind):
-        return [d for d in self.report["divergences"] if d["case"] == case and d["kind"] == kind]
+    def divergences(self, case, kind, among):
+        """Those of a case in which two groups of the backends `among` differ; their groups hold no others."""
+        found = {}
+        for divergence in self.report["divergences"]:
+            groups = [sorted(set(group) & set(among)) for group in divergence["backends"]]
+            if divergence["case"] == case and divergence["kind"] == kind and all(groups):
+                found.setdefault((divergence.get("value"), str(groups)), {**divergence, "backends": groups})
+        return list(found.values())
 
     def tensor(self, case, backend, name):
         """(dtype, raw bytes) as recorded in the run folder."""
@@ -74,15 +75,39 @@ class Run:
         return sum(word == b"\0\0" for word in words) / len(words)
 
 
+class Run(Recorded):
+    """One run of the binary: exit code, what it printed to stderr, report, and the folder."""
+
+    def __init__(self, *arguments, env=None, cwd=None):
+        self.folder = tempfile.TemporaryDirectory(prefix="ulpscope-must-show-", ignore_cleanup_errors=True)
+        atexit.register(self.folder.cleanup)
+        out = pathlib.Path(self.folder.name) / "run"
+        command = ["run", *arguments, "-o", out, "-q"]
+        done = ulpscope(*command, cwd=cwd or ROOT, beside=env, timeout=900)
+        assert (out / "report.json").exists(), f"{command} exited {done.returncode}: {done.stderr[-2000:]}"
+        super().__init__(out)
+        self.code, self.stderr = done.returncode, done.stderr
+
+
+@functools.cache
+def suite():
+    """The run of ci/suite, which all classes here look at but Invariance."""
+    ran = suite_run()
+    assert (ran.path / "report.json").exists(), ran.stdout[-2000:] + ran.stderr[-2000:]
+    return Recorded(ran.path)
+
+
 class AsPosted(unittest.TestCase):
     CASE = "seeds/matmul_out/as_posted"
+    THREE = ["torch-eager", "torch-aot-eager", "torch-inductor"]
 
     @classmethod
     def setUpClass(cls):
-        cls.run_ = Run(cls.CASE, "-b", "torch-eager,torch-aot-eager,torch-inductor")
+        cls.run_ = suite()
 
     def test_exit_code(self):
-        self.assertEqual(self.run_.code, 0, self.run_.stderr)
+        ran = suite_run()
+        self.assertEqual(ran.code, 0, ran.stderr)
 
     def test_eager_raises(self):
         outcome = self.run_.result(self.CASE, "torch-eager")["outcome"]
@@ -108,8 +133,8 @@ class AsPosted(unittest.TestCase):
         self.assertLess(self.run_.bfloat16_valued(self.CASE, "torch-inductor", "product"), 0.1)
 
     def test_divergences(self):
-        self.assertEqual(len(self.run_.divergences(self.CASE, "outcome")), 2)
-        precision = self.run_.divergences(self.CASE, "precision")
+        self.assertEqual(len(self.run_.divergences(self.CASE, "outcome", self.THREE)), 2)
+        precision = self.run_.divergences(self.CASE, "precision", self.THREE)
         self.assertEqual(len(precision), 1)
         self.assertEqual((precision[0]["value"], precision[0]["basis"]), ("product", "proved"))
         self.assertIn("to bfloat16 before the float32 buffer", precision[0]["sentence"])
@@ -118,7 +143,7 @@ class AsPosted(unittest.TestCase):
 class Siblings(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.run_ = Run("seeds/matmul_out", "seeds/out_dtype", "-m", "ci", "-b", ",".join(TORCH) + ",openblas")
+        cls.run_ = suite()
 
     def test_rounded_by_aot_and_inductor(self):
         for name in ("square_64", "two_by_two", "xla_128x512"):
@@ -139,15 +164,15 @@ class Siblings(unittest.TestCase):
         case = "seeds/out_dtype/one_by_one"
         self.assertEqual(self.run_.result(case, "torch-eager")["outcome"]["kind"], "raised")
         self.assertEqual(self.run_.value(case, "torch-inductor", "product")["dtype"], "bfloat16")
-        self.assertTrue(self.run_.divergences(case, "outcome"))
-        dtype = self.run_.divergences(case, "dtype")
+        self.assertTrue(self.run_.divergences(case, "outcome", TORCH + ["openblas"]))
+        dtype = self.run_.divergences(case, "dtype", TORCH + ["openblas"])
         self.assertEqual([sorted(map(sorted, d["backends"])) for d in dtype], [[["openblas"], ["torch-inductor"]]])
 
 
 class Autocast(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.run_ = Run("seeds/autocast", "-m", "ci", "-b", ",".join(TORCH))
+        cls.run_ = suite()
 
     def test_layer_norm_stays_bfloat16(self):
         for case in ("layer_norm", "layer_norm_without"):
@@ -167,7 +192,7 @@ class Autocast(unittest.TestCase):
 class DataCast(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.run_ = Run("seeds/data_cast", "-m", "ci", "-b", ",".join(TORCH))
+        cls.run_ = suite()
 
     def test_gradient_and_parameter_dtypes(self):
         for case, parameter, gradient in (("cast_forward_backward", "bfloat16", "bfloat16"),
@@ -183,7 +208,7 @@ class DataCast(unittest.TestCase):
 class PreferredElementType(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.run_ = Run("seeds/preferred_element_type", "-b", "jax,jax-eager")
+        cls.run_ = suite()
 
     def test_asked_or_not(self):
         for backend in ("jax", "jax-eager"):
@@ -195,7 +220,7 @@ class PreferredElementType(unittest.TestCase):
         case = "seeds/preferred_element_type/as_type"
         self.assertEqual(self.run_.value(case, "jax", "result")["facets"]["mid"], ["none"])
         self.assertEqual(self.run_.value(case, "jax-eager", "result")["facets"]["mid"], ["bfloat16"])
-        self.assertEqual(len(self.run_.divergences(case, "precision")), 1)
+        self.assertEqual(len(self.run_.divergences(case, "precision", ["jax", "jax-eager"])), 1)
         self.assertLess(self.run_.bfloat16_valued(case, "jax", "result"), 0.1)
         self.assertEqual(self.run_.bfloat16_valued(case, "jax-eager", "result"), 1.0)
 
@@ -219,13 +244,13 @@ def conversions(casts, shape):
 
 
 class GraphAgainstExecution(unittest.TestCase):
-    """Every stage of the graph says that a value is rounded, the last one and the numbers say that it is not."""
+    """Every stage of the graph shows a rounded value; the last one and the numbers show that it is not rounded."""
 
     NARROW, WIDE = ("float32", "bfloat16"), ("bfloat16", "float32")
 
     def test_inductor_drops_the_rounding_between_its_graph_and_its_code(self):
         case = "seeds/matmul_out/as_posted"
-        run = Run(case, "-b", "torch-aot-eager,torch-inductor")
+        run = suite()
         nodes, casts = run.trace(case, "torch-inductor")
         found = conversions(casts, [32, 7])
         self.assertEqual(found["aot_forward"], [self.NARROW, self.WIDE])
@@ -234,22 +259,22 @@ class GraphAgainstExecution(unittest.TestCase):
         unused = [node for node in nodes if node["op"] == "unused convert"]
         self.assertEqual([node["outputs"] for node in unused], [[["bfloat16", [224]]]])
         self.assertLess(run.bfloat16_valued(case, "torch-inductor", "product"), 0.1)
-        precision = run.divergences(case, "precision")
+        precision = run.divergences(case, "precision", ["torch-aot-eager", "torch-inductor"])
         self.assertEqual(len(precision), 1)
         self.assertIn("(post_grad -> generated)", precision[0]["sentence"])
 
     def test_inductor_rounds_where_its_code_says_so(self):
         case = "seeds/matmul_out/square_64"
-        run = Run(case, "-b", "torch-inductor")
+        run = suite()
         nodes, casts = run.trace(case, "torch-inductor")
         self.assertEqual(results_of(nodes, "extern_kernels.mm"), {"generated": ["bfloat16"]})
         self.assertEqual(conversions(casts, [64, 64])["generated"], [self.WIDE])
         self.assertEqual(run.bfloat16_valued(case, "torch-inductor", "product"), 1.0)
-        self.assertFalse(run.divergences(case, "graph_vs_execution"))
+        self.assertFalse(run.divergences(case, "graph_vs_execution", ["torch-inductor"]))
 
     def test_xla_drops_the_rounding_between_its_two_hlo(self):
         case = "seeds/preferred_element_type/as_type"
-        run = Run("seeds/preferred_element_type", "-b", "jax,jax-eager")
+        run = suite()
         nodes, casts = run.trace(case, "jax")
         self.assertEqual(results_of(nodes, "dot_general"), {"jaxpr": ["bfloat16"], "stablehlo": ["bfloat16"]})
         self.assertEqual(results_of(nodes, "dot"), {"hlo": ["bfloat16"], "hlo_optimized": ["float32"]})
@@ -267,12 +292,12 @@ class GraphAgainstExecution(unittest.TestCase):
 
 
 class Conversions(unittest.TestCase):
-    """What a cast costs beside the op that it is made for: measured where it stands, nothing where a kernel took it in."""
+    """The cost of a cast beside the op that it is made for: measured where it stands, nothing if a kernel took it in."""
 
     @classmethod
     def setUpClass(cls):
         cls.case = "live/norm_in_float32/cast_up"
-        cls.ran = Run(cls.case, "seeds/autocast/matmul_mixed", "-b", "torch-eager,torch-inductor")
+        cls.ran = suite()
 
     def shares(self, case, backend):
         return self.ran.report["volatile"]["casts_us"][f"{case}@{backend}"]
@@ -304,7 +329,7 @@ class WeightGradient(unittest.TestCase):
     def setUpClass(cls):
         # oneDNN's is the one product here that takes bfloat16 and adds into float32 in one call of the library.
         cls.backends = ["openblas"] + (["onednn"] if (ROOT / "build/release/bin/ulpscope-onednn").exists() else [])
-        cls.run_ = Run("seeds/wgrad_accumulate", "-b", ",".join([*cls.backends, "torch-eager"]))
+        cls.run_ = suite()
 
     def test_where_the_rounding_sits(self):
         for suffix in ("", "_8"):
@@ -348,18 +373,12 @@ class Invariance(unittest.TestCase):
         self.assertGreater(len(plain.results), 20)
         verdicts, tensors = self.verdicts(plain), self.tensors(plain)
         preset = {"OPENBLAS_CORETYPE": "Nehalem", "ATEN_CPU_CAPABILITY": "default", "XLA_USE_BF16": "1"}
-        # At once what may change nothing alone either: each is another run, and nearly all of its time goes into starting frameworks.
-        surroundings = {
-            "two workers, another locale, another folder": ({"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"}, "/", "-j2"),
-            "preset variables": (preset, None, "-j1"),
-        }
-        for name, (env, cwd, jobs) in surroundings.items():
-            with self.subTest(name):
-                other = Run(*self.CASES, *self.BACKENDS, jobs, env=env, cwd=cwd)
-                self.assertEqual(self.verdicts(other), verdicts)
-                self.assertEqual(self.tensors(other), tensors)
-                if name == "preset variables":
-                    self.assertEqual(other.report["run"]["environment"].get("OPENBLAS_CORETYPE"), "Nehalem")
+        # All at once, since nothing of it may change anything: another run is nearly all time for starting frameworks.
+        preset = {"OPENBLAS_CORETYPE": "Nehalem", "ATEN_CPU_CAPABILITY": "default", "XLA_USE_BF16": "1", "LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"}
+        other = Run(*self.CASES, *self.BACKENDS, "-j2", env=preset, cwd="/")
+        self.assertEqual(self.verdicts(other), verdicts)
+        self.assertEqual(self.tensors(other), tensors)
+        self.assertEqual(other.report["run"]["environment"].get("OPENBLAS_CORETYPE"), "Nehalem")
 
 
 if __name__ == "__main__":

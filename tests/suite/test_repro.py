@@ -1,5 +1,5 @@
-"""The scripts of `ulpscope repro`: each runs where nothing of ulpscope can be imported, gives the recorded bits, and says so where
-it does not."""
+"""The scripts of `ulpscope repro`: each runs where nothing of ulpscope can be imported, gives the recorded bits, and reports where it does
+not."""
 import os
 import pathlib
 import shutil

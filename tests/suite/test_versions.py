@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The adapters on every other version of PyTorch and JAX that has an environment here, beside the pinned one in one matrix.
 
-What a version computes otherwise is a result and no failure; that an adapter does not get along with it is one.
+A version that computes otherwise is a result and no failure; an adapter that fails with it is one.
 """
 import json
 import pathlib

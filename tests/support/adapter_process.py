@@ -1,7 +1,7 @@
 """A started adapter, as the harness starts one: a socket pair, a whitelisted environment, a folder of its own.
 
-How tensors are written and read is left to who derives from it, so that what an adapter says can be checked by code that
-shares nothing with the SDK it was made with.
+Derived classes define how tensors are written and read, so that code that shares nothing with the SDK of an adapter can check the adapter's
+answers.
 """
 import json
 import os
@@ -31,7 +31,7 @@ class AdapterProcess:
         return open(os.path.join(self.folder.name, name), mode)
 
     def said(self, name):
-        """What it wrote to "stdout" or "stderr"."""
+        """Its output on "stdout" or "stderr"."""
         with self._log(name, "rb") as file:
             return file.read().decode(errors="replace")
 

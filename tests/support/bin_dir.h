@@ -1,4 +1,4 @@
-// Where the programs under test lie: beside the test's own executable.
+// Folder of the programs under test: that of the test's own executable.
 #pragma once
 
 #include <filesystem>

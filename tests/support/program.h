@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "harness/base/text.h"
 #include "harness/judge/judge.h"
 #include "tests/golden_file.h"
 #include "tests/support/bin_dir.h"

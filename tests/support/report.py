@@ -20,14 +20,14 @@ def load(path):
 
 
 def name(model):
-    """What the program calls a model that is recorded word by word (PrecisionModel::Name)."""
+    """The program's name of a model that is recorded word by word (PrecisionModel::Name)."""
     listed = [",".join(f"{key}:{word}" for key, word in sorted(model[facet].items())) for facet in ("in", "cuts")]
     text = f"in={listed[0] or 'as_is'};prod={model['prod']};acc={model['acc']};mid={model['mid']};out={model['out']}"
     return text + (f";cuts={listed[1]}" if listed[1] else "")
 
 
 def proved(folder, case, backend, value):
-    """Every model that the recorded bits of a result leave, its further inputs (CASE~INPUT) taken together."""
+    """Every model that the recorded bits of a result leave, its auxiliary inputs (CASE~INPUT) taken together."""
     left = None
     for line in (pathlib.Path(folder) / "classified.jsonl").read_text(encoding="utf-8").splitlines():
         record = json.loads(line)["record"]

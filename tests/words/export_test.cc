@@ -1,4 +1,4 @@
-// What adapters in Python read and what the protocol's document says are the words of the tables.
+// The words that adapters in Python read, and those of the protocol's document, are the words of the tables.
 #include "harness/words/export.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Words of facets: one grammar for the parsers and for the patterns of the JSON Schema, and what they say.
+// Words of facets: one grammar for the parsers and for the patterns of the JSON Schema, and their meanings.
 #include "harness/words/facets.h"
 
 #include <gtest/gtest.h>
@@ -84,6 +84,36 @@ TEST(Facets, ThePatternOfAFacetHoldsForTheWordsThatItsParserReads) {
   EXPECT_GT(corpus.size(), 800u);
 }
 
+TEST(Facets, EachWordIsSpeltAsItIsRead) {
+  int read = 0;
+  const auto check = [&](const auto& spec, const auto& spell, const std::string& word) {
+    if (!spec) return;
+    EXPECT_EQ(spell(*spec), word);
+    ++read;
+  };
+  for (const std::string& word : Corpus()) {
+    check(ParseIn(word), InWord, word);
+    check(ParseProd(word), ProdWord, word);
+    check(ParseAcc(word), AccWord, word);
+    check(ParseMid(word), MidWord, word);
+    check(ParseOut(word), OutWord, word);
+  }
+  EXPECT_GT(read, 100);
+  EXPECT_EQ(AccWord(JoinedWider()), "split_k(float32,float64)");
+  EXPECT_EQ(AccWord(SumsIn(FormatOfBits(26), Rounding::kTowardZero)), "p26_rz");
+  EXPECT_EQ(OutWord({.format = &Binary16(), .faithful = true}), "float16_faithful");
+}
+
+TEST(Facets, ModesThatRoundToNearestKeepSubnormals) {
+  EXPECT_TRUE(ParseOut("float32_rne")->to_nearest());
+  for (const char* word : {"float32_rne+ftz", "float32_rz", "float32_rna", "float32_faithful"})
+    EXPECT_FALSE(ParseOut(word)->to_nearest()) << word;
+  EXPECT_TRUE(ParseMid("p24")->to_bits());
+  EXPECT_FALSE(ParseMid("float32")->to_bits()) << "as many bits, and a format that a dtype has";
+  EXPECT_TRUE(ParseAcc("p24_rz")->in_bits());
+  EXPECT_FALSE(ParseAcc("split_k(float32,p24)")->in_bits());
+}
+
 TEST(Facets, TheWordsOfTheBankAreWords) {
   for (const auto& [name, words] :
        {std::pair{"in", &InWords()}, {"prod", &ProdWords()}, {"acc", &AccWords()}, {"mid", &MidWords()}}) {
@@ -104,7 +134,7 @@ TEST(Facets, BitsThatAreKept) {
   EXPECT_EQ(acc("blockfma(16,25,rne_float16)"), 11);
   EXPECT_EQ(acc("split_k(bfloat16,float32)"), 8);
   EXPECT_EQ(acc("split_k(float32,float16)"), 11);
-  EXPECT_TRUE(ParseAcc(kJoinedWider)->wide()) << "no partial sum keeps fewer bits than float32 does";
+  EXPECT_TRUE(JoinedWider().wide()) << "no partial sum keeps fewer bits than float32 does";
   EXPECT_FALSE(ParseAcc("split_k(bfloat16,float32)")->wide());
   EXPECT_EQ(ParseIn("as_is+daz")->bits(), kAllBits);
   EXPECT_EQ(ParseIn("bf16x3")->bits(), 16);

@@ -1,4 +1,4 @@
-// The op table says what it means.
+// The op table means what it states.
 #include "harness/words/ops.h"
 
 #include <gtest/gtest.h>
@@ -26,11 +26,27 @@ TEST(Ops, EachWordStandsOnceAndEachOfItsAttributesToo) {
 }
 
 TEST(Ops, WhatGivesAValueHasAnExample) {
-  // Nothing can be foreseen of memory that nobody wrote, fsdp_linear wants parameters, and the logarithm of a sigmoid is a
-  // number that no dtype holds.
+  // Uninitialised memory has no expected value, fsdp_linear wants parameters, and the logarithm of a sigmoid
+  // is a number that no dtype holds.
   const std::set<std::string_view> without{"empty", "fsdp_linear", "bce_with_logits", "instance_norm"};
   for (const OpRow& row : Ops())
     EXPECT_EQ(row.example.empty(), !row.GivesValue() || without.contains(row.name)) << row.name;
+}
+
+TEST(Ops, ElementwiseOnesHaveNoDimension) {
+  int64_t elementwise = 0;
+  for (const OpRow& row : Ops()) {
+    if (!IsElementwise(row.name)) continue;
+    ++elementwise;
+    for (const OpAttribute& attribute : row.attributes) {
+      EXPECT_NE(attribute.key, "dim") << row.name;
+      EXPECT_NE(attribute.key, "dims") << row.name;
+    }
+  }
+  EXPECT_GT(elementwise, 60);
+  EXPECT_TRUE(IsElementwise("add") && IsElementwise("where"));
+  for (const char* op : {"matmul", "sum", "softmax", "cumsum", "glu", "transpose", "layer_norm", "mse_loss"})
+    EXPECT_FALSE(IsElementwise(op)) << op;
 }
 
 TEST(Ops, OnlyScopesHoldSteps) {

@@ -31,7 +31,7 @@ class AtenNames(unittest.TestCase):
         self.assertEqual(names, sorted(set(names)))
 
     def test_the_ops_that_write_without_saying_so_are_listed(self):
-        """Of what a schema marks as written to, the name or the overload says it; all others stand in aten.cc."""
+        """An op that a schema marks as writing shows it by its name or overload; all others stand in aten.cc."""
         source = FILE.with_name("aten.cc").read_text(encoding="utf-8")
         listed = set(re.findall(r'"(\w+)"', source[source.index("kWriters"):]))
         silent = set()

@@ -2,7 +2,7 @@
 
 import traceback
 
-from ulpscope_adapter.request import SCOPES, Unsupported
+from ulpscope_adapter.request import SCOPES, STORED, Unsupported
 
 _LISTS = ("backends", "dtypes", "scopes", "capabilities", "devices")
 
@@ -17,7 +17,7 @@ class Adapter:
 
         Optional: devices (["cpu"]), knobs {name: [values], "N" standing for a positive integer} (none),
         scopes (none), capabilities (words: "out", "autograd", "strides"), observations (suffixes after NAME.,
-        such as "grad"), reasons {word or knob: why it is not served}.
+        such as "grad"; "peak_bytes"), reasons {word or knob: why it is not served}.
         """
         raise NotImplementedError
 
@@ -28,11 +28,11 @@ class Adapter:
         """Called before each run, before the floating-point environment and the threads are looked at."""
 
     def run(self, request):
-        """Runs one program and gives back a Result. What it raises is reported as the framework's error."""
+        """Runs one program and returns a Result. An exception from it is reported as the framework's error."""
         raise NotImplementedError
 
     def read_back(self):
-        """Knobs as the framework itself states them now; never an echo of what was asked."""
+        """Knobs as the framework itself states them now; never an echo of the request."""
         return {}
 
     def threads(self):
@@ -48,7 +48,7 @@ class Adapter:
         traceback.print_exception(error)
 
     def error_text(self, error):
-        """What the framework says, without what it says about this adapter's own source."""
+        """The framework's own error text, without the parts about this adapter's source."""
         return str(error)
 
 
@@ -64,7 +64,7 @@ def filled_capabilities(adapter):
 
 
 def check_worker(table, backend, device, knobs):
-    """Raises Unsupported when this worker cannot be had as asked."""
+    """Raises Unsupported when this worker cannot be had as requested."""
     if backend not in table["backends"]:
         raise Unsupported(f"backend {backend}: this adapter serves {', '.join(table['backends'])}")
     if device not in table["devices"]:
@@ -89,7 +89,7 @@ def check_request(table, request):
             refuse(spec.dtype, f"tensor {spec.name}")
         if spec.strides and "strides" not in table["capabilities"]:
             refuse("strides", f"tensor {spec.name}")
-    # An out= says why its buffer exists, so it is named before the `empty` that makes the buffer.
+    # An out= shows why its buffer exists, so it is named before the `empty` that makes the buffer.
     for step in request.all_steps():
         if step.out and "out" not in table["capabilities"]:
             refuse("out", f"{step.op} out={step.out}")
@@ -124,6 +124,8 @@ def _check_observed(table, request, refuse):
     defined = {spec.name for spec in request.tensors}
     defined |= {step.target for step in request.all_steps() if step.target}
     for name in request.observe:
+        if name in ("peak_bytes", STORED) and name in table["observations"]:
+            continue
         base, _, suffix = name.partition(".")
         if base not in defined or (suffix and suffix not in table["observations"]):
             refuse(suffix if base in defined else name, f"observation {name}")

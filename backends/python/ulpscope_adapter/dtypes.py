@@ -18,7 +18,7 @@ def float8_names(spell):
 
 
 def printed_names(float8, signed, unsigned, truth, unsigned_bits=(64, 32, 16, 8)):
-    """What printed graphs call the types ("f32", "s64", "pred") -> long names; `float8` spells as for float8_names."""
+    """Dtypes by their names in printed graphs ("f32", "s64", "pred") -> long names; `float8` spells as for float8_names."""
     return {
         "bf16": "bfloat16",
         truth: "bool",

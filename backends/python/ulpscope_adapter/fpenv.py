@@ -37,7 +37,7 @@ def subnormals_kept():
 
 
 def fp_environment(threads):
-    """What the wire calls `fp.before` and `fp.after`; mxcsr is 0 where it cannot be read."""
+    """The wire's `fp.before` and `fp.after`; mxcsr is 0 if it cannot be read."""
     return {
         "mxcsr": _read_mxcsr() & ~_STICKY_FLAGS,
         "subnormals_kept": subnormals_kept(),

@@ -13,11 +13,10 @@ from ulpscope_adapter.request import Cast, TraceNode
 class Node:
     """One operation of a graph, or an input of it; its name stands for its (first) result.
 
-    `kind` is the trace node's (backends/PROTOCOL.md); what "converts" to the dtype that there was is told as a move.
-    `inputs` names the operands, `cast_of` the value that it converts, `parent` the node that encloses it (a fusion
-    around its instructions). An empty dtype: no result, or one of unknown dtype. `more` are the results after the
-    first, as (dtype, shape). `reads` are operands that are no node's first result, likewise, and `after` names the
-    nodes that made them, where they are known.
+    `kind` is the trace node's (backends/PROTOCOL.md); a conversion to the dtype that there was already is reported as a move. `inputs`
+    names the operands, `cast_of` the value that it converts, `parent` the node that encloses it (a fusion around its instructions). An
+    empty dtype: no result, or one of unknown dtype. `more` are the results after the first, as (dtype, shape). `reads` are operands that
+    are no node's first result, likewise, and `after` names the nodes that made them, where they are known.
     """
 
     name: str

@@ -19,7 +19,7 @@ from ulpscope_adapter.tensor import element_bytes
 
 # XLA's names of element types -> long names.
 XLA_DTYPES = printed_names(lambda code: f"f8{code}", "s", "u", "pred")
-# Of opcodes that do not compute or do more, StableHLO's among them.
+# Kinds of opcodes, StableHLO's among them, that do not compute or do more than that.
 KINDS = {
     **dict.fromkeys(("transpose", "reshape", "broadcast", "bitcast", "copy", "slice", "select", "tuple",
                      "get-tuple-element", "opt-barrier", "optimization_barrier"), "move"),
@@ -90,7 +90,7 @@ def instructions(text):
 
 
 def stage_note(text, casts, stage):
-    """What decides about rounding at an HLO stage: what its products are stored as, what is narrowed."""
+    """A line on the rounding at an HLO stage: the dtypes of its products, and its narrowing conversions."""
     products = [node.dtype for node in hlo_nodes(text) if node.op == "dot"]
     narrowing = sum(c.stage == stage and element_bytes(c.target) < element_bytes(c.source) for c in casts)
     stored = ", ".join(products) or "none"
@@ -135,7 +135,7 @@ def _instruction(line):
 
 
 def _member(name, op, inputs, attributes, tuples):
-    """What an instruction reads: of a tuple that is known, through the barriers around it, the member that it takes."""
+    """Inputs of an instruction; for one that takes a member of a known tuple, also through barriers, that member."""
     if op == "tuple":
         tuples[name] = inputs
     elif op == "opt-barrier" and inputs:

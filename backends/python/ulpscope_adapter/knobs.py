@@ -34,7 +34,7 @@ def reasons(backend, device):
 
 
 def own_environment(asked):
-    """{"env": [NAME]} of the .venv-NAME that this interpreter belongs to, as it says itself; {} where none was asked for."""
+    """{"env": [NAME]} of the .venv-NAME that this interpreter reports to belong to; {} if none was requested."""
     if asked is None:
         return {}
     folder = os.path.basename(sys.prefix)

@@ -1,9 +1,11 @@
-"""What the harness asks (Request) and what an adapter answers (Result)."""
+"""The harness's request (Request) and an adapter's answer (Result)."""
 
 from dataclasses import dataclass, field
 
 from ulpscope_adapter.tensor import Tensor
 
+# Observed by the harness alone: which values of steps the program writes to memory.
+STORED = ".stored"
 SCOPES = ("autocast", "no_grad", "enable_grad")
 
 
@@ -13,7 +15,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input: its bits, contiguous, and the strides (in elements; empty = contiguous) asked for."""
+    """An input: its bits, contiguous, and the requested strides (in elements; empty = contiguous)."""
 
     name: str
     tensor: Tensor
@@ -29,7 +31,7 @@ class TensorSpec:
         return self.tensor.shape
 
     def numpy(self):
-        """The contiguous array; a program that asks for strides needs an adapter that gives them."""
+        """The contiguous array; a program that requests strides needs an adapter that gives them."""
         return self.tensor.numpy()
 
 
@@ -67,6 +69,7 @@ class Request:
     observe: list
     knobs: dict
     poison: bool
+    schedule: tuple = ()  # wait, warm-up, active of the runs for durations; empty: as the adapter likes
     timed: bool = False  # durations of the trace are wanted from a run whose kernels are set up already
 
     def all_steps(self):
@@ -104,7 +107,7 @@ class TraceNode:
 
 @dataclass
 class Result:
-    """What came out. A value is a Tensor, anything NumPy can view, or None for no gradient."""
+    """Results of one run. A value is a Tensor, anything NumPy can view, or None for no gradient."""
 
     values: dict
     observations: dict = field(default_factory=dict)
@@ -112,6 +115,7 @@ class Result:
     casts: list = field(default_factory=list)
     nodes: list = field(default_factory=list)
     notes: list = field(default_factory=list)
+    untraced: list = field(default_factory=list)  # steps that ran outside of what the trace shows, and where
     durations_ms: dict = field(default_factory=dict)
 
 
@@ -139,7 +143,16 @@ def parse_request(message, tensors):
                    steps=[parse_step(s) for s in program["steps"]],
                    observe=[name for name in program["observe"] if name != "trace"],
                    knobs=dict(message.get("knobs", {})), poison=message.get("poison", False),
-                   timed="trace" in program["observe"])
+                   timed="trace" in program["observe"], schedule=_schedule(message.get("schedule")))
+
+
+def _schedule(counts):
+    if counts is None:
+        return ()
+    if not (isinstance(counts, list) and len(counts) == 3 and all(type(each) is int and 0 <= each <= 1000 for each in counts)
+            and counts[2]):
+        raise ValueError(f"schedule: {counts!r} is no list of wait, warm-up and active runs")
+    return tuple(counts)
 
 
 def _scalar(value):

@@ -48,7 +48,7 @@ class Conversation:
         return self._link.fileno()
 
     def answer_one(self):
-        """Awaits one message and answers it; False when it was the last. What is no message ends the process (SystemExit)."""
+        """Awaits one message and answers it; False when it was the last. A line that is no message ends the process (SystemExit)."""
         line = self._lines.readline(_MAX_MESSAGE + 1)
         if not line:
             return False
@@ -158,6 +158,7 @@ class _Worker:
             "casts": [],
             "nodes": [],
             "notes": [],
+            "untraced": [],
             "fp": {},
             "durations_ms": {}
         }
@@ -215,7 +216,8 @@ def plain_text(text):
 
 
 def _answer_with(answer, result, request, path):
-    """Puts a Result into the answer. One that is none is the adapter's own fault: said so, and nobody else is disturbed."""
+    """Puts a Result into the answer. A value that is no Result is the adapter's own fault: it is reported as such, and nothing else is
+    affected."""
     try:
         tensors = _observed(result, request)
     except (TypeError, ValueError) as error:
@@ -224,12 +226,19 @@ def _answer_with(answer, result, request, path):
     except Unsupported as error:
         answer["outcome"].update(kind="unsupported", text=plain_text(str(error)))
         return
-    write_safetensors(path, tensors)
+    try:
+        write_safetensors(path, tensors)
+    except OSError as error:
+        reason = plain_text(error.strerror or type(error).__name__)
+        answer["outcome"].update(kind="out_of_memory", text=f"the outputs could not be handed over: {reason}")
+        answer["outcome"]["class"] = "outputs"
+        return
     answer["observations"] = {key: str(value) for key, value in result.observations.items()}
     answer["observations"].update((name, "none") for name, value in result.values.items() if value is None)
     answer["parts"] = dict(result.parts)
     answer["durations_ms"].update((key, ms) for key, ms in result.durations_ms.items() if math.isfinite(ms))
     answer.update(trace_entries(result.nodes, result.casts, result.notes))
+    answer["untraced"] = list(result.untraced)
 
 
 def _observed(result, request):

@@ -1,11 +1,12 @@
 """Tensors as bits: dtype name, shape, row-major little-endian bytes; and safetensors files of them.
 
-Values are never converted on their way: a framework is handed the bytes and reinterprets them. A bfloat16
-that travelled through float32 or float64 would already have been through arithmetic that this project
-measures.
+Values are never converted in transit: a framework gets the bytes and reinterprets them. A bfloat16 that travelled through float32 or
+float64 would already have been through arithmetic that this project measures.
 """
 
+import contextlib
 import json
+import os
 import re
 import struct
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ _MAX_HEADER = 16 << 20
 
 
 def element_bytes(dtype):
-    """Bytes of an element; of a dtype that is none of DTYPES, what the number that ends its name tells (or 0)."""
+    """Bytes of an element; for a dtype that is none of DTYPES, those of the number that ends its name (or 0)."""
     if dtype in DTYPES:
         return DTYPES[dtype]["bytes"]
     bits = re.search(r"\d+$", dtype)
@@ -62,7 +63,7 @@ def poison_bytes(dtype, count):
 
 
 def read_safetensors(path):
-    """name -> Tensor. Raises ValueError when the file is not what its header says."""
+    """name -> Tensor. Raises ValueError when the file does not match its header."""
     with open(path, "rb") as file:
         blob = file.read()
     if len(blob) < 8:
@@ -97,10 +98,15 @@ def write_safetensors(path, tensors):
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the format aligns the data to 8 bytes
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for name in sorted(tensors):
-            file.write(tensors[name].data)
+    try:
+        with open(path, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for name in sorted(tensors):
+                file.write(tensors[name].data)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # half a file only fills the memory that the next one needs
+        raise
 
 
 def _check_size(name, dtype, shape, data):

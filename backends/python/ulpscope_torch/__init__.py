@@ -1,4 +1,4 @@
-"""What the Python backends over torch share: the vocabulary, the cutting of programs, one execution of one.
+"""Shared parts of the Python backends over torch: the vocabulary, the division of programs into regions, one execution of one.
 
 Imported after the knobs are set, since `ops` and all but `regions` import torch.
 """

@@ -1,15 +1,15 @@
 """One execution of one program over torch: parts that run eagerly, regions that a compiler takes.
 
-What differs between backends is overridden: how a region is compiled, what listens to eager calls, which FSDP
-wraps a layer, on which device the tensors live. Every value's part is reported. Importing this file imports
-no torch.
+A backend overrides the parts in which it differs: how a region is compiled, what listens to eager calls, which FSDP wraps a layer, on which
+device the tensors live. Every value's part is reported. Importing this file imports no torch.
 """
 
 import contextlib
 import time
 
 from ulpscope_adapter import Result, Unsupported
-from ulpscope_torch import regions
+from ulpscope_adapter.request import STORED
+from ulpscope_torch import memory, regions
 
 
 class Execution:
@@ -26,6 +26,7 @@ class Execution:
         self.env = {}
         self.made_in = {}
         self.durations = {}
+        self._functions = {}  # compiled, by the place of their part: a second execution compiles nothing
 
     def require_region(self):
         """Raises Unsupported when a compiler would be given nothing."""
@@ -50,7 +51,7 @@ class Execution:
         raise Unsupported("fsdp_linear is not served")
 
     def shown(self, name, tensor):
-        """What is observed of the value `name`, or of its gradient, which the framework holds as `tensor`."""
+        """The tensor to observe for the value `name`, or for its gradient, which the framework holds as `tensor`."""
         return tensor
 
     def watch(self, what):
@@ -62,6 +63,7 @@ class Execution:
 
     def execute(self):
         from ulpscope_torch import ops, values
+        self.env, self.made_in = {}, {}
         bound = [ops.bind_all(part.placed) if part.kind == "compiled" else None for part in self.parts]
         modules = {
             operand for part in self.parts for item in part.placed if item.step.op == "module_to"
@@ -86,6 +88,8 @@ class Execution:
         from ulpscope_torch import values
         found, observations = {}, {}
         for name in self.request.observe:
+            if name in (memory.WORD, STORED):  # of an execution of its own (memory.peak_bytes), of the compiler
+                continue
             base, _, suffix = name.partition(".")
             tensor = self.env[base]
             if suffix == "grad_metadata_dtype":
@@ -100,7 +104,7 @@ class Execution:
                 found[name] = values.to_wire(self.shown(base, tensor))
         parts = {name: self.made_in[name] for name in self.request.observe if name in self.made_in}
         return Result(values=found, observations=observations, parts=parts, durations_ms=self.durations,
-                      notes=self.notes())
+                      notes=self.notes(), untraced=regions.untraced(self.parts))
 
     def notes(self):
         """How the program was cut, in words."""
@@ -123,7 +127,8 @@ class Execution:
 
         # Dynamo keeps what it compiled by code object; regions of one program must not meet in one cache.
         region.__code__ = region.__code__.replace(co_name=f"region_{index}")
-        function = self.compiled(region)
+        function = self._functions.get(index) or self.compiled(region)
+        self._functions[index] = function
         begin = time.perf_counter()
         results = function(*[self.value(name) for name in inputs])
         self.durations[f"region{index}"] = (time.perf_counter() - begin) * 1e3
@@ -166,6 +171,10 @@ class Execution:
         elif step.op == "module_to":
             env[step.of[0]] = values.module_to(env[step.of[0]], ops.DTYPES[step.attrs["dtype"]],
                                                step.attrs.get("overwrite", False))
+        elif step.op == "detach_":
+            env[step.of[0]].detach_().requires_grad_(step.attrs.get("requires_grad", False))
+        elif step.op == "empty":
+            env[step.target] = values.buffer(step, self.request.poison, self.device)
         else:
             ops.bind(step)(env)
 

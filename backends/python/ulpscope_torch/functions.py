@@ -1,4 +1,4 @@
-"""Public functions of PyTorch by name, as far as a case may ask for them.
+"""Public functions of PyTorch by name, as far as a case may request them.
 
 A case is data, often a stranger's. So a name is looked up in four modules and nowhere else, and what stands there is called only where
 the dispatcher has an op behind it of which some overload takes tensors, gives tensors and nothing else, writes into none and draws no

@@ -1,4 +1,4 @@
-"""What kind of trace node an operation of PyTorch is, asked of its schema.
+"""The kind of trace node that an operation of PyTorch is, read from its schema.
 
 backends/torch/op_kinds.cc answers the same for the adapters in C++: they have LibTorch and no Python.
 tests/adapters/test_torch_traced.py holds the two against each other.
@@ -6,7 +6,7 @@ tests/adapters/test_torch_traced.py holds the two against each other.
 
 import functools
 
-# A schema does not tell these from what computes. The conversions are aten's and prims', and a tensor's methods.
+# A schema does not distinguish these from ops that compute. The conversions are aten's and prims', and a tensor's methods.
 _BY_NAME = {
     **dict.fromkeys(("to", "_to_copy", "type_as", "convert_element_type", "float", "bfloat16", "half", "double", "type",
                      "int", "long", "bool"), "convert"),
@@ -18,7 +18,7 @@ _BY_NAME = {
 
 @functools.cache
 def kind_of(op):
-    """Of an op by its name, namespace or none ("aten::mm"). A conversion is one whether or not dtypes differ."""
+    """Kind of an op by its name, with or without namespace ("aten::mm"). A conversion is one whether or not dtypes differ."""
     plain = op.rpartition("::")[2]
     if plain in _BY_NAME or not plain.isidentifier():
         return _BY_NAME.get(plain, "compute")

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from ulpscope_adapter import Unsupported, words
 from ulpscope_adapter.dtypes import dtypes_of
-from ulpscope_torch import functions
+from ulpscope_torch import functions, memory
 
 DTYPES = dtypes_of(torch)
 RESULT = "result"  # the attribute by which a step says which of an op's results it names
@@ -18,9 +18,9 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def use_device(device, asked=""):
-    """Where new tensors are made and what autocast is for, as torch names it: one for the whole process.
+    """Sets the device, as torch names it, of new tensors and of autocast: one for the whole process.
 
-    `asked` is what the harness calls that device, and a program's autocast with it, where that is another name.
+    `asked` is the harness's name of that device, and of a program's autocast with it, if that is another name.
     """
     global _device, _asked
     _device, _asked = device, asked
@@ -55,13 +55,17 @@ def _instance_norm(x, weight=None, bias=None, *, eps=1e-5):
     return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
 
 
-# Where the word or its attributes are not torch's own; every other op is torch.NAME or torch.nn.functional.NAME.
+def _empty(shape, dtype=torch.float32):
+    return torch.empty(shape, dtype=dtype, device=_device)
+
+
+# Ops whose word or attributes are not torch's own; every other op is torch.NAME or torch.nn.functional.NAME.
 _FUNCTIONS = {
     "zeros": lambda shape, dtype: torch.zeros(shape, dtype=dtype, device=_device),
     "ones": lambda shape, dtype: torch.ones(shape, dtype=dtype, device=_device),
     "full": lambda shape, dtype, value: torch.full(shape, value, dtype=dtype, device=_device),
-    "softmax": F.softmax,
-    "log_softmax": F.log_softmax,
+    "softmax": torch.softmax,
+    "log_softmax": torch.log_softmax,
     "cast": lambda a, dtype: a.to(dtype),
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
@@ -110,12 +114,12 @@ def _callable(op):
     return function
 
 
-# What a case may ask for and torch has not.
+# Attributes that a case may request and torch does not have.
 REASONS = {"preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest"}
 
 
 def served(reasons):
-    """What every stack that runs programs by this package has in its capabilities; `reasons`: why its knobs cannot be had."""
+    """Capabilities of every stack that runs programs by this package; `reasons`: why its knobs cannot be had."""
     return {
         "ops": {
             **OPS,
@@ -125,7 +129,7 @@ def served(reasons):
         "dtypes": list(DTYPES),
         "scopes": ["autocast", "no_grad", "enable_grad"],
         "capabilities": ["autograd", "out", "strides", "aten"],
-        "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
+        "observations": ["grad", "grad_dtype", "grad_metadata_dtype", memory.WORD],
         "reasons": {
             **reasons,
             **REASONS
@@ -133,11 +137,21 @@ def served(reasons):
     }
 
 
+def _called_as(name):
+    """Names the code of a function: the stack traces that compilers keep beside their graphs' nodes then show which step made them."""
+    def named(function):
+        function.__code__ = function.__code__.replace(co_name=name)
+        return function
+
+    return named
+
+
 def bind(step):
     """A function over the environment (name -> tensor) that does `step`; Unsupported if torch cannot."""
     function, keywords = _function(step)
     operands, out, target = step.of, step.out, step.target
 
+    @_called_as(f"step_{target}")
     def run(env):
         arguments = [_lookup(env, operand) if isinstance(operand, str) else operand for operand in operands]
         if out:
@@ -227,15 +241,17 @@ def _function(step):
 
 
 def _gives_several(op):
-    return op not in OPS or RESULT in OPS[op]
+    return op != "empty" and (op not in OPS or RESULT in OPS[op])
 
 
 def _called(step):
     """(function that gives every result, keywords)"""
+    if step.op == "empty":
+        return _empty, {key: _attribute(key, value) for key, value in step.attrs.items()}
     attrs = {key: value for key, value in step.attrs.items() if key != RESULT}
     keywords = {key: _attribute(key, value) for key, value in attrs.items()}
     if step.op in OPS:
-        # Served over the wire, the SDK has asked this already; a compiler in a process of its own has not.
+        # For requests over the wire, the SDK has checked this already; a compiler in a process of its own has not.
         for key in step.attrs:
             if key not in OPS[step.op]:
                 raise Unsupported(f"{step.op} {key}=: {REASONS.get(key, 'torch has no such argument')}")
@@ -307,7 +323,7 @@ def _in_order(overload, of, attrs):
     return call, attrs
 
 
-def _result(index, function, *operands, **keywords):
+def _result(index, function, /, *operands, **keywords):
     """The result that a step names of an op with several (aten::max.dim: the values, with result: 1 the indices)."""
     result = function(*operands, **keywords)
     return result[index] if isinstance(result, (tuple, list)) else result

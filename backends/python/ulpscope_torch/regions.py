@@ -2,8 +2,9 @@
 
 `w.data = ...`, `backward()` and what replaces a parameter raise inside a compiled region. So: an eager
 prologue (the preparation of parameters), one compiled region, then set_data and backward outside it, eagerly.
-A program with several forward passes has a region for each. `empty` is moved to the front: a buffer is made,
-and poisoned, before the region that writes it. Every value's part is reported; nothing here needs torch.
+A program with several forward passes has a region for each. An `empty` whose first use is an out= is made right
+before that step, inside its region: the program says so, and all of it is written. Any other one is moved to the
+front, made and poisoned before the regions. Every value's part is reported; nothing here needs torch.
 """
 
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ from dataclasses import dataclass, field
 from ulpscope_adapter import words
 from ulpscope_adapter.request import SCOPES, Step
 
-OUTSIDE = frozenset({"set_data", "backward", "module_to", "fsdp_linear"})
-# What may stand before a set_data in the prologue: it prepares parameters and computes nothing. backends/torch/aoti.cc
-# says the same: it runs the prologue before there is anything to compile.
+OUTSIDE = frozenset({"set_data", "backward", "module_to", "detach_", "fsdp_linear"})
+# Ops that may stand before a set_data in the prologue: they prepare parameters and compute nothing. backends/torch/aoti.cc has the same
+# rule: it runs the prologue before there is anything to compile.
 _PREPARATION = frozenset({"clone", "cast", "zeros", "ones", "full", *words.ops("view")})
 
 
@@ -34,7 +35,8 @@ class Part:
 
 
 def flatten(steps, kept=()):
-    """Every step but scopes, `empty` and, unless it is among `kept`, `sync` (which cuts no region); the `empty` steps."""
+    """(every step but scopes, buffers that are made in front, and, unless it is among `kept`, `sync`, which cuts no region; the buffers that
+    are made in front)"""
     placed, empties = [], []
     count = 0
 
@@ -50,7 +52,22 @@ def flatten(steps, kept=()):
                 placed.append(Placed(step, scopes))
 
     walk(steps, ())
-    return placed, empties
+    inside = {step.target: step for step in empties if _is_written_first(step.target, placed)}
+    result = []
+    for item in placed:
+        made = inside.pop(item.step.out, None)
+        if made is not None:
+            result.append(Placed(made, item.scopes))
+        result.append(item)
+    return result, [step for step in empties if step.target not in {item.step.target for item in result if item.step.op == "empty"}]
+
+
+def _is_written_first(name, placed):
+    """Whether the first step that uses the buffer writes all of it: by out=, and reads none of it."""
+    for item in placed:
+        if name in names_used(item.step):
+            return item.step.out == name and name not in item.step.of and item.step.op not in OUTSIDE
+    return False
 
 
 def cut(placed):
@@ -124,25 +141,37 @@ def interface(part, later_parts, observed):
     return inputs, [name for name in defined if name in wanted]
 
 
+def untraced(parts):
+    """The steps that ran outside the compiled regions, and where: one text for each eager part."""
+    regions = sum(part.kind == "compiled" for part in parts)
+    texts, seen = [], 0
+    for part in parts:
+        seen += part.kind == "compiled"
+        if part.kind != "eager":
+            continue
+        words = ", ".join(" ".join([p.step.op, *names_used(p.step)[:1]]) for p in part.placed)
+        where = "before the compiled region" if seen == 0 else "after the compiled region"
+        if 0 < seen < regions:
+            where = f"between compiled regions {seen} and {seen + 1}"
+        texts.append(f"{where if regions else 'beside the wrapped layer'}: {words}")
+    return texts
+
+
 def notes(parts, empties):
     """How the program was cut, in words."""
     lines = []
     if empties:
         lines.append("made before the region and passed in: " + ", ".join(step.target for step in empties))
     regions = sum(part.kind == "compiled" for part in parts)
-    seen = 0
-    for part in parts:
-        seen += part.kind == "compiled"
-        if part.kind == "eager":
-            words = ", ".join(" ".join([p.step.op, *names_used(p.step)[:1]]) for p in part.placed)
-            where = "before the compiled region" if seen == 0 else "after the compiled region"
-            if 0 < seen < regions:
-                where = f"between compiled regions {seen} and {seen + 1}"
-            lines.append(f"cut: ran eagerly {where if regions else 'beside the wrapped layer'}: {words}")
-            lines += [
-                f"{p.step.target}: the layer itself is compiled, FSDP's casts around it are eager"
-                for p in part.placed if p.step.op == "fsdp_linear"
-            ]
+    made = [item.step.target for part in parts if part.kind == "compiled" for item in part.placed if item.step.op == "empty"]
+    if made:
+        lines.append("made inside the compiled region, and not poisoned there: " + ", ".join(made))
+    for part, text in zip([part for part in parts if part.kind == "eager"], untraced(parts)):
+        lines.append(f"cut: ran eagerly {text}")
+        lines += [
+            f"{p.step.target}: the layer itself is compiled, FSDP's casts around it are eager"
+            for p in part.placed if p.step.op == "fsdp_linear"
+        ]
     if regions > 1:
         lines.append(f"{regions} compiled regions")
     return lines

@@ -7,7 +7,7 @@ from ulpscope_torch import ops
 
 
 def from_spec(spec, parameter, device):
-    """The tensor of a TensorSpec on `device`, its bits reinterpreted, in the layout asked for."""
+    """The tensor of a TensorSpec on `device`, its bits reinterpreted, in the requested layout."""
     dtype = ops.DTYPES[spec.dtype]
     # Not a view of the bytes: set_data on a view of a float32 base leaves a tensor that no compiler accepts.
     tensor = torch.empty(spec.shape, dtype=dtype)
@@ -48,7 +48,11 @@ def buffer(step, poison, device):
 
 def to_wire(tensor):
     """The bits of a tensor, as the wire carries them."""
-    flat = local(tensor).detach().cpu().contiguous().reshape(-1)
+    tensor = local(tensor)
+    if tensor._is_zerotensor():  # a gradient of zeros may have no memory
+        tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    flat = flat.as_strided(flat.shape, (1, ))  # a single element may claim any stride
     data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
     return Tensor(ops.dtype_name(tensor.dtype), tuple(tensor.shape), data)
 

@@ -2,6 +2,8 @@
 
     case = ulpscope.capture(block, (x,))                                       # the case that the function is (JAX: capture_jax)
     report = ulpscope.check(block, (x,), backends=["torch-eager", "torch-inductor"])   # what parts, where, why
+    print(ulpscope.check_ops(generate, (x,)))                                  # each op of a real run, whatever its control flow
+    print(ulpscope.compare(block, rewritten, (x,)))                            # one function, or where the two part
     print(report.shrink())                                                     # the smallest program on which they still do
     ulpscope.assert_precision(my_kernel, (x, w), acc="float32")                # a proof, or a named reason
 
@@ -9,10 +11,11 @@ The harness is a program of its own (`ulpscope`, found by places.py); this packa
 """
 import importlib
 
-_HOME = {"capture": "capturing", "capture_jax": "capturing_jax", "CaptureError": "vocabulary", "Case": "case",
-         "Unfaithful": "faithful", "check": "checking",
-         "Report": "checking", "backend": "kernels", "assert_precision": "precision", "NotProved": "precision",
-         "PrecisionError": "precision", "NotInstalled": "places", "shrink": "shrinking", "Shrunk": "shrinking",
+_HOME = {"capture": "capturing", "capture_jax": "capturing_jax", "CaptureError": "refusals", "Reason": "refusals", "Case": "case",
+         "Unfaithful": "faithful", "check": "checking", "check_ops": "per_op", "OpsReport": "ops_report", "OpCalls": "ops_report",
+         "Report": "reporting", "compare": "comparing", "Comparison": "comparing", "FirstDifference": "comparing",
+         "backend": "kernels", "assert_precision": "precision", "NotProved": "precision", "PrecisionError": "precision",
+         "KernelReport": "answering", "NotInstalled": "places", "shrink": "shrinking", "Shrunk": "shrinking",
          "NothingToShrink": "shrinking"}
 __all__ = sorted(_HOME)
 

@@ -1,4 +1,5 @@
-"""python -m ulpscope capture FILE.py:FUNCTION --args FILE.py:ARGS -o case.yaml"""
+"""python -m ulpscope capture FILE.py:FUNCTION --args FILE.py:ARGS -o case.yaml
+python -m ulpscope check --per-op FILE.py:FUNCTION --args FILE.py:ARGS"""
 
 import argparse
 import importlib.util
@@ -16,7 +17,7 @@ class _Usage(Exception):
 def program():
     """The command `ulpscope` of the wheel: the harness, on the Python that this is, and the commands of this package beside its own."""
     arguments = sys.argv[1:]
-    if arguments[:1] == ["capture"]:
+    if arguments[:1] in (["capture"], ["check"]):
         sys.exit(main(arguments))
     try:
         binary = str(places.binary())
@@ -27,7 +28,7 @@ def program():
 
 def main(arguments=None):
     """Exits as the harness does: 0 done, 1 the case is not faithful, 4 usage, or a program that no case can say."""
-    parser = argparse.ArgumentParser(prog="python -m ulpscope", description="Your own program as a case.")
+    parser = argparse.ArgumentParser(prog="python -m ulpscope", description="Your own program, as a case or judged.")
     commands = parser.add_subparsers(dest="command", required=True)
     capture = commands.add_parser("capture", help="write the case that a function, or a module, is")
     capture.add_argument("function", help="FILE.py:NAME")
@@ -37,9 +38,16 @@ def main(arguments=None):
     capture.add_argument("--data", choices=["auto", "real", "inline", "synthetic"], default="auto", help="whose values the tensors have, and where they stand")
     capture.add_argument("--backward", action="store_true", help="gradients too")
     capture.add_argument("--verify", default="torch-eager", help="backends on which its bits are compared; empty for none")
+    check = commands.add_parser("check", help="run a function on backends and judge it, or each op of a run of it")
+    check.add_argument("function", help="FILE.py:NAME")
+    check.add_argument("--args", help="FILE.py:NAME of a tuple of arguments, a dict of them by name, or a function that gives one")
+    check.add_argument("--per-op", action="store_true", help="run it in eager PyTorch, and judge every op from the operands that it had")
+    check.add_argument("-b", "--backends", help="joined by commas (default: torch-eager and torch-inductor; with --per-op torch-eager)")
+    check.add_argument("--minutes", type=float, default=10, help="with --per-op: after which nothing more is judged")
+    check.add_argument("-o", "--out", help="the run folder (default: a temporary one)")
     given = parser.parse_args(arguments)
     try:
-        return _capture(given)
+        return _capture(given) if given.command == "capture" else _check(given)
     except (_Usage, ValueError, places.NotInstalled) as error:
         print(f"ulpscope: {error}", file=sys.stderr)
         return 1 if type(error).__name__ == "Unfaithful" else 4
@@ -47,6 +55,31 @@ def main(arguments=None):
 
 def _capture(given):
     from ulpscope.capturing import capture
+    f, args, kwargs = _function(given)
+    verify = tuple(each for each in given.verify.split(",") if each)
+    case = capture(f, args, kwargs, name=given.name, data=given.data, backward=given.backward, verify=verify)
+    path = case.save(given.out or f"{case.name}.yaml")
+    compared = f", compared in bits on {', '.join(verify)}" if verify else ""
+    print(f"{path}: {len(list(case.all_steps()))} steps, {len(case.inputs)} tensors, observes {', '.join(case.observe)}{compared}")
+    for note in case.notes:
+        print(f"  {note}")
+    return 0
+
+
+def _check(given):
+    import ulpscope
+    f, args, kwargs = _function(given)
+    backends = [each for each in given.backends.split(",") if each] if given.backends is not None else None
+    if given.per_op:
+        report = ulpscope.check_ops(f, args, kwargs, backends=backends, minutes=given.minutes, out=given.out)
+    else:
+        report = ulpscope.check(f, args, kwargs, backends=backends, out=given.out)
+    print(report)
+    return 0 if report.ok else 1
+
+
+def _function(given):
+    """(the function, its arguments by place, its arguments by name) that a command line names."""
     modules = {}
     f = _load(given.function, modules)
     arguments = _load(given.args, modules) if given.args else ()
@@ -55,16 +88,7 @@ def _capture(given):
     args, kwargs = ((), arguments) if isinstance(arguments, dict) else (arguments, {})
     if not isinstance(args, (tuple, list)):
         args = (args, )
-    verify = tuple(each for each in given.verify.split(",") if each)
-    if isinstance(f, type):
-        f = f()
-    case = capture(f, args, kwargs, name=given.name, data=given.data, backward=given.backward, verify=verify)
-    path = case.save(given.out or f"{case.name}.yaml")
-    compared = f", compared in bits on {', '.join(verify)}" if verify else ""
-    print(f"{path}: {len(list(case.all_steps()))} steps, {len(case.inputs)} tensors, observes {', '.join(case.observe)}{compared}")
-    for note in case.notes:
-        print(f"  {note}")
-    return 0
+    return f() if isinstance(f, type) else f, args, kwargs
 
 
 def _load(text, modules):

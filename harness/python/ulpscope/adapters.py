@@ -115,10 +115,19 @@ def _inductor_cache():
     return os.path.join(cache, "ulpscope", "inductor")
 
 
+def row_major(tensor):
+    """The elements of a torch tensor side by side. A single element may claim any stride, which contiguous() leaves as it is."""
+    import torch
+    if tensor._is_zerotensor():  # a gradient of zeros may have no memory
+        tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return flat.as_strided(flat.shape, (1, ))
+
+
 def to_wire(tensor):
     """The bits of a torch tensor, row-major."""
     import torch
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    flat = row_major(tensor)
     data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
     return Tensor(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data)
 

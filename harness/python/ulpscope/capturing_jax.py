@@ -7,8 +7,8 @@ run op by op and compiled, and compared in bits with the function (called as it 
 
 from ulpscope import case as cases
 from ulpscope import names, places, vocabulary
-from ulpscope.capturing import _name_of, _source_of, argument_names, word
-from ulpscope.vocabulary import CaptureError
+from ulpscope.capturing import name_of, _source_of, argument_names, word
+from ulpscope.refusals import CaptureError, Reason
 
 BACKENDS = ("jax-eager", "jax")
 
@@ -34,7 +34,7 @@ def capture_jax(f, args=(), kwargs=None, *, name=None, data="auto", verify=BACKE
         closed = jax.make_jaxpr(f)(*args, **kwargs)
     except jax.errors.ConcretizationTypeError as error:
         raise CaptureError("what the function does next depends on the values of an array, and a case is a straight line"
-                           f"{primitives_jax.line_of(error, __file__)}: {str(error).splitlines()[0]}") from error
+                           f"{primitives_jax.line_of(error, __file__)}: {str(error).splitlines()[0]}", Reason.DATA_DEPENDENT) from error
     inputs, known, taken = _inputs(f, args, kwargs, closed)
     walk = primitives_jax.Walk(__file__, taken)
     with jax.ensure_compile_time_eval():
@@ -46,9 +46,9 @@ def capture_jax(f, args=(), kwargs=None, *, name=None, data="auto", verify=BACKE
     made = {step.name for step in cases.every(steps)}
     observe = list(dict.fromkeys(each for each in results if each in made))
     if not observe:
-        raise CaptureError(f"{_name_of(f)} gives no array that it computes")
+        raise CaptureError(f"{name_of(f)} gives no array that it computes", Reason.NOTHING_COMPUTED)
     used = {operand for step in cases.every(steps) for operand in step.of}
-    case = cases.Case(name=word(name or _name_of(f)), about=f"What does {_name_of(f)} compute, and in which precision?",
+    case = cases.Case(name=word(name or name_of(f)), about=f"What does {name_of(f)} compute, and in which precision?",
                       inputs=[each for each in inputs if each.name in used], steps=steps, observe=observe, source=_source_of(f))
     case.results = results
     case.fit(data)
@@ -78,7 +78,7 @@ def _inputs(f, args, kwargs, closed):
     for label, var, value in zip(labels, closed.jaxpr.invars, leaves):
         value = numpy.asarray(value).astype(var.aval.dtype)
         if value.size == 0:
-            raise CaptureError(f"{label} has no element ({list(value.shape)}), and a tensor of a case has")
+            raise CaptureError(f"{label} has no element ({list(value.shape)}), and a tensor of a case has", Reason.EMPTY)
         known[var] = names.unique(word(label), taken)
         inputs.append(cases.Input(known[var], kernels.as_torch(value)))
     return inputs, known, taken
@@ -117,21 +117,21 @@ def _beside(case, f, args, kwargs, backend):
     from ulpscope import adapters
     own = results(f, args, kwargs, case, backend)  # starts XLA's threads, which can be counted then
     del own
-    with adapters.Link(f"{backend}:threads={_threads()}") as link:
+    with adapters.Link(f"{backend}:threads={threads()}") as link:
         return differences(case, f, args, kwargs, backend, link.run(case))
 
 
 def differences_in_run(case, f, args, kwargs, backend, found):
     """differences() from what a run gave, which has one thread; those that the number of threads makes are said to be that."""
     said = differences(case, f, args, kwargs, backend, found)
-    if any(said.values()) and _threads() > 1:
+    if any(said.values()) and threads() > 1:
         same = {name for name, text in _beside(case, f, args, kwargs, backend).items() if not text}
-        return {name: text + f"; with {_threads()} threads, as here, the case has the function's bits" if text and name in same else text
+        return {name: text + f"; with {threads()} threads, as here, the case has the function's bits" if text and name in same else text
                 for name, text in said.items()}
     return said
 
 
-def _threads():
+def threads():
     """The threads of XLA's pool in this process, counted by their names; 1 where they cannot be."""
     import pathlib
 
@@ -150,7 +150,7 @@ def compare(case, f, args, kwargs, backend):
     from ulpscope import adapters
     from ulpscope.faithful import Unfaithful
     if backend not in BACKENDS:
-        raise CaptureError(f"verify: {backend} runs no function of JAX; one of {', '.join(BACKENDS)}")
+        raise CaptureError(f"verify: {backend} runs no function of JAX; one of {', '.join(BACKENDS)}", Reason.VERIFY)
     try:
         said = _beside(case, f, args, kwargs, backend)
     except adapters.AdapterFailed as error:

@@ -4,6 +4,7 @@ What may stand in a case is the case language's business (cases/README.md): this
 the harness reads back the bits that they came from.
 """
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -18,6 +19,19 @@ WIDTH = 118
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_]+)?")
 _YAML_WORDS = ("true", "false", "null")
+_PACKAGES = {"site-packages", "dist-packages"}
+
+
+def _from_here(file):
+    """The path of a source file from the current folder, as who reads a report looks for it; its name where it lies elsewhere, or is an
+    installed package's."""
+    path = pathlib.Path(file)
+    try:
+        here = path.resolve().relative_to(pathlib.Path.cwd().resolve())
+    except (OSError, ValueError):
+        return path.name
+    return path.name if _PACKAGES & set(here.parts) else here.as_posix()
+
 
 @dataclass
 class Step:
@@ -33,6 +47,14 @@ class Step:
     where: tuple = ()
     position: int | None = None  # which of several results it is
     node: object = None  # of the exported graph
+    module: str = ""  # the path of the nn.Module that it is in: "model.layers.0.self_attn"
+
+    def origin(self):
+        """What a case file says of where the step comes from: {module, file, line}, as far as that is known."""
+        found = {"module": self.module} if self.module else {}
+        if self.where:
+            found |= {"file": _from_here(self.where[-1][0]), "line": self.where[-1][1]}
+        return found
 
     def place(self):
         """'file.py:12: the line', or '' where the source is not known."""
@@ -40,6 +62,10 @@ class Step:
             return ""
         file, line, text, _ = self.where[-1]
         return f"{pathlib.Path(file).name}:{line}: {text}"
+
+    def at(self):
+        """', at /path/to/file.py:12: the line', or '' where the source is not known: the end of an error."""
+        return ", at {}:{}: {}".format(*self.where[-1]) if self.where else ""
 
 
 @dataclass
@@ -52,6 +78,7 @@ class Input:
     requires_grad: bool = False
     synthetic: bool = False
     beside: bool = False
+    fill: str = ""  # stands in the place of the values
 
     @property
     def dtype(self):
@@ -109,6 +136,17 @@ class Case:
             lines.append("    contract: " + flow(self.contract))
         return "\n".join(lines) + "\n"
 
+    def outline(self):
+        """The case with zeros for the values of its tensors: what it says, without what it is about."""
+        return dataclasses.replace(self, inputs=[dataclasses.replace(each, fill="zeros", beside=False) for each in self.inputs])
+
+    def first(self, count):
+        """The case that ends behind its first `count` steps and observes as little as there is: a tensor of its own as it stands."""
+        smallest = min(self.inputs, key=lambda each: each.tensor.numel(), default=None)
+        steps = _first(self.steps, [count])
+        made = [step.name for step in every(steps) if step.name]
+        return dataclasses.replace(self, steps=steps, observe=[smallest.name] if smallest is not None else made[-1:])
+
     def save(self, path):
         """Writes the case file, and the file of the tensors that do not fit into it, of the same name; the path of the first."""
         path = pathlib.Path(path)
@@ -142,7 +180,7 @@ def fit(inputs, data):
     are made so."""
     values = text = 0
     for each in sorted(inputs, key=lambda each: each.tensor.numel()):
-        if _short_fill(each):
+        if short_fill(each):
             continue
         if data == "synthetic":
             each.synthetic = True
@@ -155,6 +193,16 @@ def fit(inputs, data):
                                  f"{list(each.tensor.shape)}; capture(..., data=\"real\") puts them into a file beside it")
             each.beside = True
     return [each.name for each in inputs if each.synthetic]
+
+
+def _first(steps, left):
+    """The first `left[0]` steps that are no scopes, in their scopes."""
+    kept = []
+    for step in steps:
+        if left[0] > 0:
+            kept.append(dataclasses.replace(step, steps=_first(step.steps, left)) if step.steps else step)
+            left[0] -= not step.steps
+    return kept
 
 
 def every(steps):
@@ -210,7 +258,7 @@ def _tensor_lines(each, file):
         entry += f", layout: {{strides: {flow(each.strides)}}}"
     if each.requires_grad:
         entry += ", requires_grad: true"
-    fill = _scale_fill(each) if each.synthetic else _short_fill(each)
+    fill = each.fill or (_scale_fill(each) if each.synthetic else short_fill(each))
     if each.beside:
         from ulpscope import adapters
         digest = hashlib.sha256(adapters.to_wire(each.tensor).data).hexdigest()
@@ -254,7 +302,7 @@ def elements(each):
     return texts
 
 
-def _short_fill(each):
+def short_fill(each):
     """The fill of a tensor that a word says: one value everywhere, or a count."""
     import torch
     flat = each.tensor.detach().cpu().reshape(-1)
@@ -302,6 +350,8 @@ def _step_lines(steps, indent, last):
             entry["out"] = step.out
         if step.name:
             entry["as"] = names if len(names) > 1 else step.name
+        if not step.steps and (origin := step.origin()):
+            entry["at"] = origin
         if not step.steps:
             lines.append(" " * indent + "- " + flow(entry))
             continue

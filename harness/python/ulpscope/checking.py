@@ -1,113 +1,29 @@
-"""check(): a program, run on backends and judged; and the Report of it, findings first."""
+"""check(): a program, run on backends and judged."""
 
 import concurrent.futures
 import dataclasses
-import html
 import json
 import os
 import pathlib
-import re
 import sys
-import tempfile
-import textwrap
 import time
-from dataclasses import dataclass, field
 
-from ulpscope import adapters, faithful, kernels, splitting
+from ulpscope import adapters, faithful, folders, kernels, splitting
 from ulpscope.case import Case
-from ulpscope.vocabulary import words
+from ulpscope.reporting import Report, findings_of
 
-# Statuses that ask for somebody's eye (verdicts); the rest conforms or was not asked.
-_BAD = ("FAIL", "XPASS", "CRASH", "TIMEOUT", "PROTOCOL", "OOM", "TAINTED", "NONDET", "HARNESS", "UNMODELLED", "INCONCLUSIVE")
-
-
-# Backends that run a program op by op: observing what is inside changes nothing there.
 
 
 class RunFailed(RuntimeError):
     """The harness gave no report; the text is what it said."""
 
 
-@dataclass(repr=False)
-class Report:
-    """What a run says. `str(report)` reads as the console does, findings first; a notebook draws it.
-
-    findings  sentences: where backends part, what violates a contract, what raised, how the function itself compares
-    matrix    {value: {backend: class in words}} of the observed values
-    results   the results of report.json, one for each backend
-    run_dir   the run folder, for `ulpscope explain ID@BACKEND --run DIR`: out= of check(), or a temporary one
-    """
-
-    findings: list
-    matrix: dict
-    results: list
-    run_dir: pathlib.Path
-    console: str
-    exit_code: int
-    case: Case | None = None
-    own: dict = field(default_factory=dict)  # backend -> {value: '' or how it differs from the function's own result here}
-    changed: dict = field(default_factory=dict)  # backend -> values that have other bits where nothing inside is observed
-    notes: list = field(default_factory=list)  # how the run was made, where that is not as the program is
-    data: dict = field(default_factory=dict)  # report.json
-
-    @property
-    def ok(self):
-        """Nothing violates a contract, crashed or could not be judged. That backends part is no failure."""
-        return self.exit_code == 0
-
-    def steps(self, backend):
-        """[(value, op, class in words)] of every step judged by itself on `backend`."""
-        return [(step["value"], step["op"], step["classification"]["label"]) for found in self.results if found["backend"] == backend
-                for step in found.get("steps", [])]
-
-    def shrink(self, backends=None, *, kind=None, value=None, minutes=10, out=None):
-        """ulpscope.shrink() of the case that this is the report of: the smallest program on which two of its backends still part so.
-
-        `backends`: which two, where there are more; those of the first divergence (of that kind, at that value) else.
-        """
-        from ulpscope import shrinking
-        if self.case is None:
-            raise ValueError("the report is of a case file: ulpscope.shrink(PATH, backends=...) takes it")
-        parted = [each for each in self.data.get("divergences", []) if len(each["backends"]) == 2
-                  and (kind or each["kind"]) == each["kind"] and value in (None, each["value"], *each["also"])]
-        if backends is None and not parted:
-            raise shrinking.NothingToShrink("no two backends of this report part so")
-        return shrinking.shrink(self.case, backends=backends or [group[0] for group in parted[0]["backends"]], kind=kind, value=value,
-                                minutes=minutes, out=out)
-
-    def __str__(self):
-        lines = []
-        for number, sentence in enumerate(self.findings, 1):
-            lines += textwrap.wrap(sentence, 116, initial_indent=f"{number:3}  ", subsequent_indent="     ")
-        if not lines:
-            names = list(dict.fromkeys(each["backend"] for each in self.results))
-            lines = [f"no findings: {', '.join(names)} {'computes' if len(names) == 1 else 'compute'} in one precision"]
-        for note in self.notes:
-            lines += textwrap.wrap(note, 116, initial_indent="  *  ", subsequent_indent="     ")
-        return "\n".join(lines) + "\n\n" + (self._rest_of_console() if self.findings else self.console)
-
-    def _rest_of_console(self):
-        """The console without its own list of findings, which stands above in full."""
-        found = re.search(r"(?ms)^\d+ divergences?\b([^\n]*)(.*?)(?=\n\n|\Z)", self.console)
-        if found is None:
-            return self.console
-        return self.console[:found.start(1)] + found[1].replace(" (-v lists them)", "") + self.console[found.end(2):]
-
-    __repr__ = __str__  # what a failed `assert report.ok` shows
-
-    def _repr_html_(self):
-        backends = list(dict.fromkeys(each["backend"] for each in self.results))
-        head = "".join(f"<th>{html.escape(each)}</th>" for each in ["", *backends])
-        rows = ""
-        for value, row in self.matrix.items():
-            cells = "".join(f"<td>{html.escape(row.get(each, ''))}</td>" for each in backends)
-            rows += f"<tr><td>{html.escape(value)}</td>{cells}</tr>"
-        items = "".join(f"<li>{html.escape(each)}</li>" for each in self.findings) or "<li>no findings</li>"
-        return f"<ol>{items}</ol><table><tr>{head}</tr>{rows}</table>"
+class Refused(RunFailed, ValueError):
+    """A word of the call is none that a case knows; the text says which, what is expected and what may have been meant."""
 
 
-def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", backward=False, verify=None,
-          contract=None, steps="auto", knobs=None, seed=0, out=None, timeout=None, show=False, progress=True):
+def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", backward=False, grad=None, verify=None,
+          contract=None, steps="auto", knobs=None, seed=0, out=None, timeout=None, minutes=None, show=False, progress=True):
     """Runs `f(*args, **kwargs)` as a case on `backends` and gives the Report.
 
     `f` is a function, an nn.Module, a Case, or the path of a case file. A backend is named as on the command line
@@ -115,51 +31,64 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
     (@cuda, for those on a GPU), or, where an argument is an array of JAX's, jax-eager and jax. `verify` is capture()'s (or capture_jax()'s): without it, the case is compared in bits
     with the function on torch-eager (or jax-eager), and, where they are asked, on the compiled backends (where a difference is a
     finding, not an error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and
-    what was rounded on the way to a result where that changes it, as it does where a compiler fuses; "observed", the program with every
+    what was rounded when computing a result where that changes it, as it does where a compiler fuses; "observed", the program with every
     step observed, and by how many elements that differs from the program as it is; "parts", the program cut at the ops that have
     no reference, each part on the operands that torch-eager computed; "auto" is "asked". `out` is where the run folder stays,
-    with the case in its folder program/; `show` prints the report; `progress` says on stderr what was done, after how many seconds.
+    with the case in its folder program/; without it, the folder is removed with the report, at the end of the process at the latest.
+    `minutes` is a limit for all of it but the capture, which nothing ends: what is judged by then is the report, whose notes list what was
+    left out, and whose exit code is 6. `show` prints the report; `progress` says on stderr what was done, after how many seconds, and what
+    is left.
     """
     from ulpscope import capturing_jax
-    say = _Progress(progress)
+    say = Progress(progress, minutes)
     case, own_jax = (f if isinstance(f, Case) else None), False
     if not isinstance(f, (Case, str, pathlib.Path)):
         own_jax = capturing_jax.is_jax(args, kwargs)
-        case = _captured(f, args, kwargs, own_jax, name=name, data=data, backward=backward, verify=verify)
+        case = _captured(f, args, kwargs, own_jax, name=name, data=data, backward=backward, grad=grad, verify=verify)
         if contract:
             case.contract = contract
         say(f"{case.name}: {sum(1 for _ in case.all_steps())} steps captured")
     backends = backends or (("jax-eager", "jax") if own_jax else _torch_backends(f, args, kwargs))
     how = _how(case, steps, contract)
     parts, values = splitting.split(case) if how == "parts" else ([], {})
-    kept = pathlib.Path(out or tempfile.mkdtemp(prefix="ulpscope-run-"))
-    path = pathlib.Path(f) if case is None else _saved(parts or [_observing(case) if how == "observed" else case], kept / "program")
+    kept, temporary = folders.kept(out)
+    path = pathlib.Path(f) if case is None else saved(parts or [_observing(case) if how == "observed" else case], kept / "program")
     computed = {}
     if case is not None and case.program is not None and case is not f and how == "asked" and not own_jax and all(
             isinstance(each, str) for each in backends):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            running = pool.submit(run, path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout)
+            running = pool.submit(run, path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout, say=say)
             computed = _meanwhile(case, backends, f, args, kwargs)
             report = running.result()
     else:
-        report = run(path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout)
+        report = run(path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout, written=case is not None, say=say)
+    report.folder = temporary
     say(f"run and judged: {len(report.findings)} findings")
     for sentence in report.findings[:3]:
         say("  " + sentence)
     report.case = case
     if parts:
         _say_parts(report, parts, values)
-    if case is None or any(each.synthetic for each in case.inputs):
+    if case is None or any(each.synthetic for each in case.inputs) or say.is_over():
         return _shown(report, show)
-    given = {} if parts else _recorded(report)
+    _look_beside(report, f, args, kwargs, backends=backends, how=how, values=values if parts else None, own_jax=own_jax, computed=computed,
+                 say=say)
+    return _shown(report, show)
+
+
+def _look_beside(report, f, args, kwargs, *, backends, how, values, own_jax, computed, say):
+    """Notes where a run gives other bits than the program as it is, or than `f` itself in this process. `values`: of a run in parts, what
+    torch-eager computed."""
+    case = report.case
+    given = {} if values is not None else _recorded(report)
     beside = own_jax or case.program is not None and case is not f
     if how == "observed":
-        with concurrent.futures.ThreadPoolExecutor(_jobs(backends)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(jobs(backends)) as pool:
             asked = _started(case, backends, given, pool)
             computed = {} if own_jax or not beside else _computed(case, given, f, args, kwargs)  # meanwhile, in this process
             given = _asked(report, asked, given)
         say("run once more as it is, with nothing inside observed")
-    elif not parts:
+    elif values is None:
         report.changed = _changed(report)
     else:
         given = {each: values for each in backends if each == "torch-eager"}
@@ -169,21 +98,38 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
         report.findings += [f"{backend}: {value} is not what {case.name} gives as it runs here ({text})"
                             for backend, values in report.own.items() for value, text in values.items() if text]
         say("compared in bits with the function itself")
-    return _shown(report, show)
 
 
-class _Progress:
-    """Says on stderr what was done and how many seconds after the start, or nothing."""
+class Progress:
+    """Says on stderr what was done and how many seconds after the start, or nothing. Knows what is left of `minutes`, if that is a limit."""
 
-    def __init__(self, wanted):
-        self._wanted, self._began = wanted, time.monotonic()
+    def __init__(self, wanted=False, minutes=None):
+        if minutes is not None and minutes <= 0:
+            raise ValueError(f"minutes={minutes}: a limit is above 0")
+        self._wanted, self._began, self._minutes = wanted, time.monotonic(), minutes
+        if minutes:
+            self(f"at most {60 * minutes:g} s, and the capture")
+
+    def begin(self):
+        """The arguments that limit a run of the harness: the clock of the limit starts."""
+        self._end = time.monotonic() + 60 * self._minutes if self._minutes else None
+        return ["--minutes", f"{self._minutes:g}"] if self._minutes else []
+
+    def is_over(self):
+        """Whether there was a limit, and it has come."""
+        return bool(self._minutes) and time.monotonic() >= self._end
+
+    def heard(self, line):
+        """A line of the harness on its progress: how many results are there, and what is left."""
+        if line.startswith("running "):
+            self(line)
 
     def __call__(self, text):
         if self._wanted:
             print(f"ulpscope {time.monotonic() - self._began:5.1f} s  {text}", file=sys.stderr, flush=True)
 
 
-def _saved(programs, folder):
+def saved(programs, folder):
     """Writes the cases into `folder`, which then holds no others; the path to run: the file of the one, the folder of several."""
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("*.yaml"):
@@ -193,15 +139,15 @@ def _saved(programs, folder):
     return folder / f"{programs[0].name}.yaml" if len(programs) == 1 else folder
 
 
-def _jobs(backends):
+def jobs(backends):
     """How many backends may be at work at a time here."""
     return max(1, min(len(backends), len(os.sched_getaffinity(0))))
 
 
-def _captured(f, args, kwargs, own_jax, *, backward, verify, **options):
+def _captured(f, args, kwargs, own_jax, *, backward, grad, verify, **options):
     if not own_jax:
         from ulpscope import capturing
-        return capturing.capture(f, args, kwargs, backward=backward, verify=("torch-eager",) if verify is None else verify, **options)
+        return capturing.capture(f, args, kwargs, backward=backward, grad=grad, verify=("torch-eager",) if verify is None else verify, **options)
     from ulpscope import capturing_jax
     if backward:
         raise ValueError("backward: of a function of JAX, jax.grad makes the function to check")
@@ -221,17 +167,24 @@ def _shown(report, show):
     return report
 
 
-def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
-    """Runs a case file through the harness; its Report."""
-    kept = tempfile.mkdtemp(prefix="ulpscope-run-") if out is None else out
-    command = ["run", str(path), "-o", str(kept), "--seed", str(seed), "-j", str(_jobs(backends))]
+def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None, written=True, say=None):
+    """Runs a case file through the harness; its Report. `written`: the file is of this package's making, not the caller's. `say`: a
+    Progress, which hears of it, and may know a limit."""
+    kept, temporary = folders.kept(out)
+    say = say or Progress()
+    command = ["run", str(path), "-o", str(kept), "--seed", str(seed), "-j", str(jobs(backends)), "--remedies"]
+    tables = pathlib.Path(kept) / "tables.txt"
+    command += ["--tables", str(tables)]
     for key, value in (knobs or {}).items():
         command += ["--knob", f"{key}={value}"]
     if timeout:
         command += ["--timeout", str(timeout)]
-    code, console, said = kernels.called(command, backends)
+    code, console, said = kernels.called([*command, *say.begin()], backends, say.heard)
     report = pathlib.Path(kept) / "report.json"
     if code in (2, 3, 4) or not report.is_file():
+        wrong = kernels.diagnostics(said)
+        if code == 4 and wrong and written:  # lines of a file that was written here say nothing to who called
+            raise Refused("; ".join(dict.fromkeys(wrong)))
         raise RunFailed(f"ulpscope exits {code}: {(said or console).strip()[-2000:]}")
     data = json.loads(report.read_text(encoding="utf-8"))
     results = data["results"]
@@ -239,8 +192,11 @@ def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
     for result in results:
         for value, entry in result["values"].items():
             matrix.setdefault(value, {})[result["backend"]] = entry.get("label") or entry["classification"]
-    return Report(findings=_findings(data), matrix=matrix, results=results, run_dir=pathlib.Path(kept), console=console,
-                  exit_code=code, data=data)
+    limit = data["run"].get("limit")
+    notes = [f"the limit of {limit['minutes']:g} minutes left out: {', '.join(limit['left_out'])}"] if limit else []
+    return Report(findings=findings_of(data), matrix=matrix, results=results, run_dir=pathlib.Path(kept), console=console,
+                  exit_code=code, notes=notes, data=data, tables=tables.read_text(encoding="utf-8") if tables.is_file() else "",
+                  folder=temporary)
 
 
 def _how(case, steps, contract):
@@ -307,26 +263,6 @@ def _recorded(report):
             tensors = adapters.read_safetensors(report.run_dir / record["tensors"]["file"])
             found.setdefault(record["backend"], {}).update((name, adapters.from_wire(tensor)) for name, tensor in tensors.items())
     return found
-
-
-def _findings(data):
-    found = [f"{each['kind']}: {each['sentence']}{_also(each)}" for each in data["divergences"]]
-    for result in data["results"]:
-        if result["status"] in _BAD:
-            found.append(f"{result['status']} on {result['backend']}: {result['reason'] or result['outcome']['text']}")
-        elif result["status"] == "SKIP":
-            found.append(f"skipped on {result['backend']}: {result['reason']}")
-        elif result["outcome"]["kind"] == "raised":
-            found.append(f"{result['backend']} raises {result['outcome']['class']}: {result['outcome']['text']}")
-    return list(dict.fromkeys(found))
-
-
-def _also(divergence):
-    """The other values in which the same backends part so: its sentence tells of the first."""
-    names = divergence["also"]
-    if not names:
-        return ""
-    return " Likewise in " + (f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]) + "."
 
 
 def _compiler(backend):

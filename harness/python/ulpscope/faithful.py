@@ -6,10 +6,14 @@ node by node: the first step that differs is the one to look at.
 """
 
 import contextlib
+import pathlib
+import re
+import subprocess
+import tempfile
 
-from ulpscope import adapters
+from ulpscope import adapters, places
 from ulpscope.case import every
-from ulpscope.vocabulary import CaptureError
+from ulpscope.refusals import CaptureError, Reason
 
 # A compiler keeps what backward() will ask for, and rounds it; eager folds a batched product into one where an operand requires a
 # gradient (should_fold in ATen's LinearAlgebra.cpp), under torch.no_grad() too. Parameters of a case without backward require none.
@@ -27,7 +31,7 @@ class Unfaithful(CaptureError):
     """The case does not compute the function's bits. `backend`, `value`, `step` (or None) say where."""
 
     def __init__(self, text, backend, value, step):
-        super().__init__(text)
+        super().__init__(text, Reason.UNFAITHFUL)
         self.backend, self.value, self.step = backend, value, step
 
 
@@ -37,19 +41,21 @@ def check(case, f, args=(), kwargs=None, backends=("torch-eager",)):
     for backend in backends:
         name, _, knobs = adapters.parsed(backend)
         if name not in COMPILERS and "backend_name" not in knobs:
-            raise CaptureError(f"verify: {backend} runs no PyTorch function; one of {', '.join(COMPILERS)}")
+            raise CaptureError(f"verify: {backend} runs no PyTorch function; one of {', '.join(COMPILERS)}", Reason.VERIFY)
         own = results(f, args, kwargs, case, knobs.get("backend_name") or COMPILERS[name])
         with adapters.Link(backend) as link:
             try:
                 found = link.run(case)
             except adapters.AdapterFailed as error:
-                raise Unfaithful(f"the function runs and the case does not: {error}", backend, "", None) from error
+                step = _failing_step(case, backend) if name == "torch-eager" else None
+                what, place = (f"op {step.op}: ", step.at()) if step is not None else ("", "")
+                raise Unfaithful(f"{what}the function runs and the case does not: {error}{place}", backend, "", step) from error
             parted = [each for each in case.observe if difference(own[each], found[each])]
             if not parted:
                 continue
             again = results(f, args, kwargs, case, knobs.get("backend_name") or COMPILERS[name])
             if any(difference(own[each], again[each]) for each in case.observe):
-                raise CaptureError(f"{case.name} gives other bits the second time, on the same values")
+                raise CaptureError(f"{case.name} gives other bits the second time, on the same values", Reason.UNSTABLE)
             compiler = knobs.get("backend_name") or COMPILERS[name]
             if why := why_otherwise(case, f, args, kwargs, compiler, found):
                 case.notes += [f"{backend}: {each}: {difference(own[each], found[each])}; {why}." for each in parted]
@@ -60,6 +66,42 @@ def check(case, f, args=(), kwargs=None, backends=("torch-eager",)):
         if step is not None:
             text += f"; they part at the step {step.name} ({step.op}), {step.place() or 'of an unknown line'}"
         raise Unfaithful(text, backend, value, step)
+
+
+def _failing_step(case, backend):
+    """The first step that the backend does not get through; None where it gets through all, and fails at what is observed."""
+    def fails(count):
+        try:
+            with adapters.Link(backend) as link:
+                link.run(case.first(count))
+        except adapters.AdapterFailed:
+            return True
+        return False
+
+    steps = list(every(case.steps))
+    runs, stops = 0, len(steps)
+    if not fails(stops):
+        return None
+    while stops - runs > 1:
+        middle = (runs + stops) // 2
+        runs, stops = (runs, middle) if fails(middle) else (middle, stops)
+    return steps[stops - 1]
+
+
+def read(case):
+    """Raises CaptureError where the harness refuses the case: with its reason, the op and the line of source."""
+    with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
+        path = case.outline().save(pathlib.Path(folder, f"{case.name}.yaml"))
+        done = subprocess.run([str(places.binary()), "lint", str(path)], env=places.environment(), capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        said = re.search(rf"{re.escape(str(path))}:(\d+):\d+: (.*)", done.stdout + done.stderr)
+        if said is None:
+            raise CaptureError(f"{case.name}: the harness does not read the case: {(done.stderr or done.stdout).strip()[-500:]}", Reason.HARNESS)
+        line = path.read_text(encoding="utf-8").splitlines()[int(said[1]) - 1]
+    step = next((step for step in case.all_steps() if step.name and re.search(rf"\bas: \W?{step.name}\b", line)), None)
+    what, place = (f"op {step.op}", step.at()) if step is not None else (case.name, "")
+    raise CaptureError(f"{what}: the harness refuses it in a case: {said[2]} ({line.strip()}){place}", Reason.HARNESS)
 
 
 def _as_eagerly(case, f, args, kwargs, own):
@@ -116,7 +158,7 @@ def results(f, args, kwargs, case, compiler=None):
     import torch
     from torch.utils import _pytree as tree
     leaves = [each.name for each in case.inputs if each.requires_grad]
-    with one_thread(), _no_gradients_kept(f, args, kwargs) as (args, kwargs, gradients):
+    with one_thread(), no_gradients_kept(f, args, kwargs) as (args, kwargs, gradients):
         if compiler is not None:
             torch._dynamo.reset()
             function = torch.compile(f, backend=compiler)
@@ -126,9 +168,16 @@ def results(f, args, kwargs, case, compiler=None):
         named = {name: value for name, value in zip(case.results, outputs) if name}
         if leaves:
             loss = named[case.observe[0]]
-            loss.backward(torch.ones_like(loss))
+            grad = upstream(case)
+            loss.backward(torch.ones_like(loss) if grad is None else grad.to(loss.device))
             named.update(gradients(leaves))
     return {name: value.detach() if value is not None else None for name, value in named.items()}
+
+
+def upstream(case):
+    """The gradient that the case's backward begins with; None for ones."""
+    name = next((step.attrs["grad"] for step in case.all_steps() if step.op == "backward" and "grad" in step.attrs), None)
+    return next((each.tensor for each in case.inputs if each.name == name), None)
 
 
 @contextlib.contextmanager
@@ -144,8 +193,8 @@ def one_thread():
 
 
 @contextlib.contextmanager
-def _no_gradients_kept(f, args, kwargs):
-    """Arguments of one's own (a function may write into them), and parameters whose .grad comes back as it was."""
+def no_gradients_kept(f, args, kwargs):
+    """Arguments of one's own (a function may write into them), buffers that come back as they were, and parameters whose .grad does."""
     import torch
     from torch.utils import _pytree as tree
     from ulpscope import capturing
@@ -162,6 +211,7 @@ def _no_gradients_kept(f, args, kwargs):
     module = capturing.wrapper(f)
     parameters = dict(module.named_parameters())
     before = {name: each.grad for name, each in parameters.items()}
+    buffers = [(each, each.detach().clone()) for each in module.buffers()]
     for each in parameters.values():
         each.grad = None
 
@@ -177,6 +227,10 @@ def _no_gradients_kept(f, args, kwargs):
     finally:
         for name, each in parameters.items():
             each.grad = before[name]
+        with torch.no_grad():
+            for each, value in buffers:
+                if not torch.equal(each, value):
+                    each.copy_(value)
 
 
 def difference(one, other, first="by the function", second="by the case"):
@@ -201,7 +255,7 @@ def _first_step(case, link):
     """The first step whose value is not that of the graph's node, run eagerly; None where all are."""
     import torch
     with one_thread(), torch.no_grad():
-        expected = _node_values(case)
+        expected = node_values(case.program, case.graph_inputs)
     steps = [step for step in every(case.steps) if step.name]
     found = link.run(case, [step.name for step in steps])
     for step in steps:
@@ -214,8 +268,21 @@ def _first_step(case, link):
     return None
 
 
-def _node_values(case):
-    """Node of the exported graph -> its value on the case's inputs, each op run eagerly."""
+def node_values(program, graph_inputs):
+    """Node of an exported program's graph -> its value on these inputs, each op run eagerly."""
+    return recorded(program.graph_module, own(graph_inputs))[1]
+
+
+def own(values):
+    """Tensors among `values` as copies of the same layout: some ops write into their operands (batch_norm into its statistics)."""
+    import torch
+    return [torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=each.device).copy_(each)
+            if isinstance(each, torch.Tensor) and 0 not in each.stride() else each.clone() if isinstance(each, torch.Tensor) else each
+            for each in values]
+
+
+def recorded(graph_module, inputs):
+    """(what a graph gives, node -> its value)"""
     import torch
 
     values = {}
@@ -236,5 +303,4 @@ def _node_values(case):
             values[node] = torch.utils._pytree.tree_map(lambda each: each.clone() if isinstance(each, torch.Tensor) else each, found)
             return found
 
-    Recorder(case.program.graph_module).run(*case.graph_inputs)
-    return values
+    return Recorder(graph_module).run(*inputs), values

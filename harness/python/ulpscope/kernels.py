@@ -8,6 +8,7 @@ from a notebook; a kernel that crashes the process crashes the caller's, as it w
 import contextlib
 import importlib
 import os
+import re
 import select
 import socket
 import subprocess
@@ -46,6 +47,10 @@ class Backend:
         if device != "cpu" and arrays != "torch":
             raise ValueError(f"device says where torch tensors are handed over; arrays of {arrays} lie where {arrays} puts them")
         self.name, self.ops, self.arrays, self.device = name, dict(ops), arrays, device
+
+    def adapter(self):
+        """What answers the harness."""
+        return _Adapter(self)
 
     def versions(self):
         """{module: its __version__} of the library whose arrays the functions take, and of the modules that they come from."""
@@ -91,7 +96,7 @@ class _Adapter(Adapter):
         served.update({op: words.OPS[op]["attributes"] for op in self._made.ops if op in words.OPS})
         return {"name": self._made.name, "backends": [self._made.name], "versions": self._made.versions(),
                 "knobs": {"threads": ["1", "N"]}, "dtypes": list(ops.DTYPES), "ops": served,
-                "scopes": ["autocast", "no_grad", "enable_grad"], "capabilities": ["strides"]}
+                "scopes": ["autocast", "no_grad", "enable_grad"], "capabilities": ["strides", "caller"]}
 
     def run(self, request):
         import torch
@@ -111,12 +116,12 @@ class _Adapter(Adapter):
                       parts={name: parts[name] for name in request.observe if name in parts})
 
     def _by_kernel(self, step, env):
-        operands = [_given(each, self._made) for each in step.operands(env)]
+        operands = [given(each, self._made) for each in step.operands(env)]
         result = self._made.ops[step.op](*operands, **{key: _attribute(value, self._made.arrays) for key, value in step.attrs.items()})
         return _taken(result, step.op)
 
 
-def _given(value, made):
+def given(value, made):
     """A torch tensor as an array of the kernel's library, by its bits, where the kernel wants it."""
     import torch
     if not isinstance(value, torch.Tensor):
@@ -191,18 +196,47 @@ def served(made):
             torch.set_num_threads(threads)
 
 
-def called(command, backends):
+def diagnostics(errors):
+    """The texts of the lines of `errors` that name a place as compilers do: FILE:LINE:COLUMN: TEXT."""
+    return re.findall(r"(?m)^\S+:\d+:\d+: (.*)$", errors)
+
+
+def called(command, backends, heard=None, seconds=None):
     """Starts `ulpscope` with the arguments `command`, -b `backends` and adapters for those of them that are made of functions; its exit code
-    and what it printed on stdout and stderr."""
+    and what it printed on stdout and stderr. `heard` is called with each line of stderr as it comes, in another thread. After
+    `seconds` it is interrupted: it then reports what was judged by that time."""
     named = [each if isinstance(each, str) else each.name for each in backends]
     command = [str(places.binary()), *command, "-b", ",".join(named)]
     with served([each for each in backends if not isinstance(each, str)]) as (scripts, until_done):
         for script in scripts:
             command += ["--adapter", str(script)]
-        process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        printed, said = until_done(process)
-    return process.returncode, printed, said
+        ear, mouth = os.pipe()
+        lines = []
+
+        def listen():
+            with open(ear, encoding="utf-8", errors="replace") as stderr:
+                for line in stderr:
+                    lines.append(line)
+                    if heard is not None:
+                        heard(line.rstrip())
+
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        try:
+            process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=mouth,
+                                       text=True)
+        finally:
+            os.close(mouth)
+        late = threading.Timer(seconds, process.terminate) if seconds is not None else None
+        if late is not None:
+            late.start()
+        try:
+            printed = until_done(process)[0]
+        finally:
+            if late is not None:
+                late.cancel()
+        listener.join()
+    return process.returncode, printed, "".join(lines)
 
 
 def _serve(process, listener, made):
@@ -224,7 +258,7 @@ def _serve(process, listener, made):
                 if ready is listener:
                     keeper, _ = listener.accept()
                     name, fds, _, _ = socket.recv_fds(keeper, 200, 1)
-                    conversations[Conversation(_Adapter(made[name.decode()]), socket.socket(fileno=fds[0]))] = keeper
+                    conversations[Conversation(made[name.decode()].adapter(), socket.socket(fileno=fds[0]))] = keeper
                 elif ready in conversations and not _answered(ready):
                     ready.close()
                     conversations.pop(ready).close()
@@ -246,4 +280,4 @@ def _answered(conversation):
         return False
 
 
-__all__ = ["Backend", "Unsupported", "as_torch", "backend", "library_of", "served"]
+__all__ = ["Backend", "Unsupported", "as_torch", "backend", "given", "library_of", "served"]

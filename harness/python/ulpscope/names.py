@@ -33,15 +33,15 @@ def rename(steps, taken, results):
     new = {}
     for index, step in enumerate(made):
         new[step.name] = unique(_name(made, index, results), taken)
-    _replace(steps, new)
+    replace(steps, new)
     return new
 
 
-def _replace(steps, new):
+def replace(steps, new):
     for step in steps:
         step.of = tuple(new.get(each, each) if isinstance(each, str) else each for each in step.of)
         step.name, step.out = new.get(step.name, step.name), new.get(step.out, step.out)
-        _replace(step.steps, new)
+        replace(step.steps, new)
 
 
 def _name(made, index, results):

@@ -11,17 +11,21 @@ import traceback
 from ulpscope import case as cases
 from ulpscope import names
 from ulpscope.case import Step
-from ulpscope.vocabulary import CaptureError, words
+from ulpscope.products_jax import Products
+from ulpscope.binding import words
+from ulpscope.refusals import CaptureError, Reason
 
-_WORDS = {"logistic": "sigmoid", "add_any": "add"}
+_WORDS = {"logistic": "sigmoid", "add_any": "add", "rem": "fmod"}
 _COMMUTE = ("add", "mul", "eq", "ne")
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-_REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "amax", "reduce_min": "amin"}
-_NOTHING = ("copy", "copy_p", "optimization_barrier", "stop_gradient")
+_REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "amax", "reduce_min": "amin", "reduce_and": "all", "reduce_or": "any"}
+_NOTHING = ("copy", "copy_p", "optimization_barrier", "stop_gradient", "device_put")
 _ARRANGED = ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "convert_element_type")  # an array keeps its name
 _SHAPING = ("reshape", "unsqueeze", "expand")
 _FLOW = {"while": "a loop", "scan": "a loop", "cond": "a branch on values"}
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# Primitives that run the program they hold once, on their own operands. Others hold one and do something else with it.
+CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "remat2", "checkpoint",
+          "composite", "custom_lin", "name")
 
 
 class Constant:
@@ -40,7 +44,7 @@ class Constant:
         return item if isinstance(item, (bool, int, float)) else None
 
 
-class Walk:
+class Walk(Products):
     """Steps from a jaxpr. Values are called `%NUMBER` until names.py has named them; `home` is the file that asked for the jaxpr."""
 
     def __init__(self, home, taken):
@@ -63,7 +67,7 @@ class Walk:
         for equation in jaxpr.eqns:
             outer = self._where, self._equation
             self._where, self._equation = self._lines(equation, outer[0]), equation
-            found = self._said(equation, [read(var) for var in equation.invars])
+            found = self._saying(equation, [read(var) for var in equation.invars])
             found = found if isinstance(found, list) else [found]
             env.update(zip(equation.outvars, found))
             self._shapes.update({each: [int(extent) for extent in var.aval.shape] for each, var in zip(found, equation.outvars)
@@ -78,20 +82,31 @@ class Walk:
         self._made[step.name] = step
         return step.name
 
-    def refuse(self, text):
+    def refuse(self, text, reason=Reason.PRIMITIVE_FORM):
         where = self._where
         raise CaptureError(f"primitive {self._equation.primitive.name}: {text}"
-                           + (f", at {where[-1][0]}:{where[-1][1]}: {where[-1][2]}" if where else ""))
+                           + (f", at {where[-1][0]}:{where[-1][1]}: {where[-1][2]}" if where else ""), reason)
+
+    def _saying(self, equation, of):
+        """_said(); whatever goes wrong in it is an error that names the primitive and its line."""
+        try:
+            return self._said(equation, of)
+        except CaptureError:
+            raise
+        except Exception as error:
+            self.refuse(f"capture has no way to say it; this is a fault of ulpscope's own ({type(error).__name__}: {error})", Reason.OWN_FAULT)
 
     def _said(self, equation, of):
         name, params = equation.primitive.name, equation.params
         if name.startswith(("random_", "threefry", "rng_")):
-            self.refuse("random numbers; what a case computes must come out the same each time")
+            self.refuse("random numbers; what a case computes must come out the same each time", Reason.RANDOM)
         if name in _FLOW:
-            self.refuse(f"{_FLOW[name]}, and a case is a straight line")
+            self.refuse(f"{_FLOW[name]}, and a case is a straight line", Reason.CONTROL_FLOW)
         inner = next((params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if hasattr(params.get(key), "eqns")
                       or hasattr(params.get(key), "jaxpr")), None)
         if inner is not None:
+            if name not in CALLS:
+                self.refuse("it holds a program of its own, which is not run once on the operands as they are", Reason.CONTROL_FLOW)
             return self._call(equation, inner, of)
         if name in _NOTHING:
             return of
@@ -100,7 +115,7 @@ class Walk:
             found = found if equation.primitive.multiple_results else [found]
             where = of[0].where if name in _ARRANGED and of[0].where else self._where
             return [Constant(each, where) for each in found]
-        if name in _REDUCTIONS:
+        if name in _REDUCTIONS and (_REDUCTIONS[name] not in ("all", "any") or str(equation.invars[0].aval.dtype) == "bool"):
             axes = [int(axis) for axis in params["axes"]]
             return self.add(_REDUCTIONS[name], of, dim=axes[0] if len(axes) == 1 else axes) if axes else of[0]
         method = getattr(self, "_" + name, None)
@@ -108,7 +123,9 @@ class Walk:
             return method(of, params)
         row = words.OPS.get(_WORDS.get(name, name))
         if row is None or row["kind"] != "value" or set(row["attributes"]) - {"alpha"} or not row["operands"][0] == row["operands"][1] == len(of):
-            self.refuse("the case language has no word for it")
+            if row is not None and row["kind"] == "value":
+                self.refuse("a form of it that its word does not have")
+            self.refuse("the case language has no word for it", Reason.NO_WORD)
         return self._elementwise(_WORDS.get(name, name), of)
 
     def _call(self, equation, inner, of):
@@ -122,7 +139,7 @@ class Walk:
     def _lines(self, equation, outer):
         """The author's lines that an equation comes from, outermost first. Those of a call that was traced before stand for another
         caller: then only what lies below this one counts."""
-        own = _frames(equation.source_info.traceback, self._home)
+        own = frames_of(equation.source_info.traceback, self._home)
         if not outer or own[:len(outer)] == outer or (own and own[0][3] == outer[0][3] and len(own) >= len(outer)):
             return own or outer
         return outer
@@ -141,11 +158,11 @@ class Walk:
         self.inputs.append(cases.Input(name, kernels.as_torch(array)))
         return name
 
-    def scalar(self, value, what):
+    def scalar(self, value, what, reason=Reason.PRIMITIVE_FORM):
         """An operand that the language wants as a number."""
         number = value.number() if isinstance(value, Constant) else None
         if number is None:
-            self.refuse(f"{what} that is no number")
+            self.refuse(f"{what} that is no number", reason)
         return number
 
     def operand(self, value):
@@ -194,6 +211,8 @@ class Walk:
         return self._bound(of, "minimum", float("inf"), max=True)
 
     def _clamp(self, of, params):
+        if any(isinstance(each, str) or each.number() is None for each in (of[0], of[2])):
+            return self.add("minimum", [self.add("maximum", [self.tensor(of[1]), self.tensor(of[0])]), self.tensor(of[2])])
         return self.add("clamp", [of[1]], min=self.scalar(of[0], "a bound"), max=self.scalar(of[2], "a bound"))
 
     def _pow(self, of, params):
@@ -284,7 +303,7 @@ class Walk:
     def _dynamic_slice(self, of, params):
         value, own = of[0], self.shape()
         for axis, (start, extent) in enumerate(zip(of[1:], params["slice_sizes"])):
-            start = min(max(int(self.scalar(start, "a start")), 0), own[axis] - extent)
+            start = min(max(int(self.scalar(start, "a start", Reason.DATA_DEPENDENT)), 0), own[axis] - extent)
             if extent != own[axis]:
                 value = self.add("narrow", [value], dim=axis, start=start, length=int(extent))
         return value
@@ -297,10 +316,63 @@ class Walk:
             start += int(length)
         return found
 
+    def _running(self, word, of, params):
+        """A running sum or product; from the end as that of the turned array, turned back."""
+        dim = int(params["axis"])
+        if not params.get("reverse"):
+            return self.add(word, of, dim=dim)
+        return self.add("flip", [self.add(word, [self.add("flip", of, dims=[dim])], dim=dim)], dims=[dim])
+
     def _cumsum(self, of, params):
-        if params.get("reverse"):
-            self.refuse("from the end")
-        return self.add("cumsum", of, dim=int(params["axis"]))
+        return self._running("cumsum", of, params)
+
+    def _cumprod(self, of, params):
+        return self._running("cumprod", of, params)
+
+    def _cumlogsumexp(self, of, params):
+        return self._running("logcumsumexp", of, params)
+
+    def _reduce_prod(self, of, params):
+        axes = [int(axis) for axis in params["axes"]]
+        if len(axes) != 1:
+            self.refuse("of several dimensions, or of none")
+        return self.add("prod", of, dim=axes[0])
+
+    def _place(self, word, of, params):
+        """argmax or argmin, in the dtype that is asked for."""
+        found = self.add(word, of, dim=int(params["axes"][0]))
+        due = str(params["index_dtype"])
+        return found if due == "int64" else self.add("cast", [found], dtype=due)
+
+    def _argmax(self, of, params):
+        return self._place("argmax", of, params)
+
+    def _argmin(self, of, params):
+        return self._place("argmin", of, params)
+
+    def _sort(self, of, params):
+        if len(of) != 1:
+            self.refuse("of several arrays by one of them")
+        attrs = {"stable": True} if params["is_stable"] else {}
+        return [self.add("sort", of, dim=int(params["dimension"]), **attrs)]
+
+    def _top_k(self, of, params):
+        axis = int(params.get("axis", len(self.shape()) - 1))
+        attrs = {"k": int(params["k"]), "dim": axis}
+        values, places = self.add("topk", of, **attrs), self.add("topk", of, **attrs, result=1)
+        due = str(self._equation.outvars[1].aval.dtype)
+        return [values, places if due == "int64" else self.add("cast", [places], dtype=due)]
+
+    def _rev(self, of, params):
+        return self.add("flip", of, dims=[int(axis) for axis in params["dimensions"]])
+
+    def _pad(self, of, params):
+        config = params["padding_config"]
+        if any(inner for _, _, inner in config) or any(side < 0 for low, high, _ in config for side in (low, high)):
+            self.refuse("between elements, or by fewer than none")
+        value = self.scalar(of[1], "a value")
+        sides = [int(side) for low, high, _ in reversed(config) for side in (low, high)]
+        return self.add("pad", [self.tensor(of[0])], pad=sides, **({"value": value} if value != 0 else {})) if any(sides) else of[0]
 
     def _gather(self, of, params):
         """Rows by their numbers (index_select), and one element of each line (gather)."""
@@ -343,46 +415,6 @@ class Walk:
         same = (mask.op, mask.of) == ("lt", (plain, 0)) and (wrapped.op, wrapped.of[0]) == ("add", plain)
         return self._unwrapped(plain) if same else value
 
-    def _dot_general(self, of, params):
-        """matmul where it is one; einsum else, with operands and dimensions in JAX's own order."""
-        (left, right), (left_batch, right_batch) = params["dimension_numbers"]
-        a, b = (var.aval for var in self._equation.invars)
-        if a.dtype != b.dtype:
-            self.refuse("operands of two dtypes")
-        wanted = params["preferred_element_type"]
-        attrs = {} if wanted is None or wanted == a.dtype else {"preferred_element_type": str(wanted)}
-        of = [self.tensor(each) for each in of]
-        batch = tuple(range(len(left_batch)))
-        plain = tuple(left_batch) == tuple(right_batch) == batch and tuple(left) == (a.ndim - 1, ) and a.ndim >= 1
-        if plain and tuple(right) == (len(batch), ) and b.ndim == len(batch) + (2 if batch or b.ndim == 2 else 1):
-            if a.ndim == b.ndim or not batch:
-                return self.add("matmul", of, **attrs)
-        if attrs:
-            self.refuse(f"another product than matmul, with preferred_element_type {wanted}")
-        letters = iter(_LETTERS)
-        first = [next(letters) for _ in range(a.ndim)]
-        second = [""] * b.ndim
-        for i, j in [*zip(left, right), *zip(left_batch, right_batch)]:
-            second[j] = first[i]
-        second = [each or next(letters) for each in second]
-        out = [first[i] for i in left_batch] + [each for i, each in enumerate(first) if i not in (*left, *left_batch)]
-        out += [each for i, each in enumerate(second) if i not in (*right, *right_batch)]
-        return self.add("einsum", of, equation=f"{''.join(first)},{''.join(second)}->{''.join(out)}")
-
-    def _conv_general_dilated(self, of, params):
-        numbers, spatial = params["dimension_numbers"], len(params["window_strides"])
-        straight = tuple(range(spatial + 2))
-        pads = [tuple(each) for each in params["padding"]]
-        if {tuple(numbers.lhs_spec), tuple(numbers.rhs_spec), tuple(numbers.out_spec)} != {straight} or spatial > 2 \
-                or any(low != high for low, high in pads) or set(params["lhs_dilation"]) != {1} or params["batch_group_count"] != 1 \
-                or params["preferred_element_type"] not in (None, self._equation.invars[0].aval.dtype):
-            self.refuse("a layout, a padding or a dilation that conv1d and conv2d do not have")
-        attrs = {"stride": list(params["window_strides"]), "padding": [low for low, _ in pads], "dilation": list(params["rhs_dilation"])}
-        attrs = {key: value for key, value in attrs.items() if set(value) != ({0} if key == "padding" else {1})}
-        if params["feature_group_count"] != 1:
-            attrs["groups"] = int(params["feature_group_count"])
-        return self.add(f"conv{spatial}d", [self.tensor(each) for each in of], **attrs)
-
 
 def _library(equation, body, of):
     """(word, attributes) of jax.nn's function of this name where it has this jaxpr on these operands; None."""
@@ -408,7 +440,7 @@ def _library(equation, body, of):
     return None
 
 
-def _frames(found, home):
+def frames_of(found, home):
     """((file, line, text, function), ...) of the lines outside of JAX between `home` and what they call, outermost first."""
     import jax
     library = str(pathlib.Path(jax.__file__).parent)

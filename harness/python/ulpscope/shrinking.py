@@ -3,9 +3,9 @@
 import json
 import pathlib
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ulpscope import kernels
+from ulpscope import folders, kernels
 from ulpscope.case import Case
 
 
@@ -22,7 +22,7 @@ class Shrunk:
     steps, steps_before     how many steps the program has, and had; `elements` those of its tensors
     stopped_early           time was up: it may be smaller yet
     yaml, script            the case, and a Python script without ulpscope ("" where neither side is a Python stack: `no_script`)
-    folder                  where case.yaml, repro.py and shrunk.json lie
+    folder                  where case.yaml, repro.py and shrunk.json lie; a temporary one goes with this object
     """
 
     kind: str
@@ -39,6 +39,7 @@ class Shrunk:
     script: str
     no_script: str
     folder: pathlib.Path
+    temporary: object = field(default=None, compare=False, repr=False)
 
     def __str__(self):
         return self.yaml
@@ -64,7 +65,7 @@ def shrink(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor"
 
 
 def _shrunk(path, backends, kind, value, minutes, seed, out):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="ulpscope-shrunk-") if out is None else out)
+    folder, temporary = folders.kept(out, "ulpscope-shrunk-")
     command = ["shrink", str(path), "-o", str(folder), "-q", "--minutes", str(minutes), "--seed", str(seed)]
     command += ["--kind", kind] if kind else []
     command += ["--value", value] if value else []
@@ -79,4 +80,4 @@ def _shrunk(path, backends, kind, value, minutes, seed, out):
     return Shrunk(**{key: facts[key] for key in ("kind", "value", "op", "edge", "sentence", "steps", "steps_before", "elements",
                                                  "elements_before", "stopped_early", "no_script")},
                   yaml=(folder / "case.yaml").read_text(encoding="utf-8"),
-                  script=script.read_text(encoding="utf-8") if script.is_file() else "", folder=folder)
+                  script=script.read_text(encoding="utf-8") if script.is_file() else "", folder=folder, temporary=temporary)

@@ -2,7 +2,8 @@
 and gives the name of the result, or None where the op's own word or name is to be taken after all.
 """
 
-from ulpscope.vocabulary import CaptureError, at, dtype_name, dtype_of, words
+from ulpscope.binding import CaptureError, at, dtype_name, dtype_of, words
+from ulpscope.refusals import Reason
 
 
 def _cast(walk, node, arguments):
@@ -64,7 +65,7 @@ def _made_of_nothing(walk, node, arguments):
     value = arguments.get("fill_value", arguments.get("s"))
     if not isinstance(value, (bool, int, float)) or isinstance(value, torch.SymInt):
         return None
-    return walk.add(node, "full", [], {**attrs, "value": value})
+    return walk.add(node, "full", [], {**attrs, "value": int(value) if isinstance(value, bool) else value})
 
 
 def _one_dim(walk, node, arguments):
@@ -158,12 +159,12 @@ def _index(walk, node, arguments):
     shape = list(node.args[0].meta["val"].shape)
     indices, dims = arguments.get("indices"), [dim for dim, _ in given]
     if not all(_is_whole(each) for _, each in given):
-        raise CaptureError(f"op index: what a mask keeps depends on its values; tensors of whole numbers can be said{at(node)}")
+        raise CaptureError(f"op index: what a mask keeps depends on its values; tensors of whole numbers can be said{at(node)}", Reason.DATA_DEPENDENT)
     if dims == [0, 1] and list(given[1][1].meta["val"].shape) == shape[:1] and len(shape) == 2 and _counts_rows(given[0][1], shape[0]):
         column = walk.add(node, "unsqueeze", [indices[1]], {"dim": 1})
         return walk.add(node, "squeeze", [walk.add(node, "gather", [arguments.first(), column], {"dim": 1})], {"dim": 1})
     if dims != list(range(dims[0], dims[-1] + 1)):
-        raise CaptureError(f"op index: whole numbers for dimensions that are no neighbours cannot be said{at(node)}")
+        raise CaptureError(f"op index: whole numbers for dimensions that are no neighbours cannot be said{at(node)}", Reason.INDEX_FORM)
     said = walk.known.get(indices[dims[0]])
     counted = said is not None and bool((said < 0).any())  # from the end
     if len(given) == 1 and given[0][1].meta["val"].dim() == 1 and not walk.backward and not counted:
@@ -203,7 +204,7 @@ def _put(walk, node, arguments):
     given = [(dim, each) for dim, each in enumerate(node.args[1]) if each is not None]
     index = given[0][1].meta["val"] if len(given) == 1 else None
     if arguments.get("accumulate") or index is None or index.dim() != 1 or index.dtype.is_floating_point or str(index.dtype) == "torch.bool":
-        raise CaptureError(f"op index_put: only one list of whole numbers can be said{at(node)}")
+        raise CaptureError(f"op index_put: only one list of whole numbers can be said{at(node)}", Reason.INDEX_FORM)
     dim, shape = given[0][0], list(node.args[0].meta["val"].shape)
     rows = [*shape[:dim], index.shape[0], *shape[dim + 1:]]
     values = arguments.get("values")
@@ -267,15 +268,57 @@ def _cosine(walk, node, arguments):
         return None
     shape = list(node.meta["val"].shape)
     extents = [list(each.meta["val"].shape) for each in node.args[:2]]
+    extents = [[1] * (len(shape) + 1 - len(each)) + each for each in extents]
     shape.insert(dim % (len(shape) + 1), max(each[dim] for each in extents))
     parts = []
     for name, extent in zip(("x1", "x2"), extents):
         x = arguments.get(name)
-        if extent != shape:
+        if list(node.args[name == "x2"].meta["val"].shape) != shape:
             x = walk.add(node, "expand", [x], {"shape": shape})
         length = walk.add(node, "norm", [x], {"dim": dim, "keepdim": True})
         parts.append(walk.add(node, "div", [x, walk.add(node, "clamp", [length], {"min": eps})]))
     return walk.add(node, "sum", [walk.add(node, "mul", parts)], {"dim": dim})
+
+
+def _rms_norm(walk, node, arguments):
+    """Without eps PyTorch takes the epsilon of a format of its own choice. Which one it takes is tried on a row so small that it shows."""
+    import torch
+    if arguments.get("eps") is None:
+        value = node.args[0].meta["val"]
+        row = torch.full((2, ), 2.0**-8, dtype=value.dtype, device=value.device)
+        formats = dict.fromkeys([torch.float32 if value.dtype.itemsize < 4 else value.dtype, value.dtype])
+        own = torch.rms_norm(row, [2])
+        found = [torch.finfo(each).eps for each in formats if torch.equal(torch.rms_norm(row, [2], None, torch.finfo(each).eps), own)]
+        if len(found) == 1:
+            arguments.given["eps"] = found[0]
+
+
+def _differences(walk, node, arguments):
+    """diff of the first order: each element less the one before it, of the tensors in a row; PyTorch's own steps."""
+    tensors = [each for each in (arguments.get("prepend"), arguments.get("self"), arguments.get("append")) if each is not None]
+    dtypes = {each.meta["val"].dtype for each in node.all_input_nodes}
+    if arguments.get("n", 1) != 1 or len(dtypes) != 1 or str(*dtypes) == "torch.bool":
+        return None
+    dim, length = arguments.get("dim", -1), node.meta["val"].shape[arguments.get("dim", -1)]
+    if length < 1:
+        return None
+    row = walk.add(node, "cat", tensors, {"dim": dim}) if len(tensors) > 1 else tensors[0]
+    later, earlier = (walk.add(node, "narrow", [row], {"dim": dim, "start": start, "length": length}) for start in (1, 0))
+    return walk.add(node, "sub", [later, earlier])
+
+
+def _embedding(walk, node, arguments):
+    """padding_idx and its like change gradients alone."""
+    whole = str(dtype_of(node.args[1])) == "torch.int64"
+    return walk.add(node, "embedding", [arguments.get("weight"), arguments.get("indices")]) if whole and not walk.backward else None
+
+
+def _of_two(walk, node, arguments):
+    """max and min of two tensors, as maximum and minimum."""
+    name = node.target._schema.name.removeprefix("aten::")
+    if "other" not in arguments.given:
+        return None
+    return walk.add(node, name + "imum", [arguments.get("self"), arguments.get("other")])
 
 
 def _einsum(walk, node, arguments):
@@ -327,7 +370,18 @@ def _logic(walk, node, arguments):
     return walk.add(node, word, operands) if all(isinstance(each, str) for each in operands) else None
 
 
+def _kernel_of(word):
+    """What the dispatcher calls the kernel of a softmax: the word, unless the kernel widens its operand by itself."""
+    def said(walk, node, arguments):
+        if arguments.get("half_to_float") or node.meta["val"].dim() == 0:
+            return None
+        return walk.add(node, word, [arguments.first()], {"dim": arguments.get("dim")})
+
+    return said
+
+
 SPELLED = {
+    "_softmax": _kernel_of("softmax"), "_log_softmax": _kernel_of("log_softmax"), "_unsafe_view": _flatten,
     "clamp": _between_bounds, "clamp_min": _between_bounds, "clamp_max": _between_bounds, "clip": _between_bounds,
     "cosine_similarity": _cosine, "einsum": _einsum, "cross_entropy_loss": _targets, "nll_loss_nd": _targets,
     "fliplr": _turned, "flipud": _turned, "constant_pad_nd": _padded,
@@ -341,5 +395,6 @@ SPELLED = {
     "new_full": _made_of_nothing, "empty": _made_of_nothing, "empty_like": _made_of_nothing, "new_empty": _made_of_nothing,
     "scalar_tensor": _made_of_nothing, "mT": _one_dim, "numpy_T": _one_dim, "matrix_H": _one_dim,
     "flatten": _flatten, "unflatten": _flatten, "view_as": _flatten, "expand_as": _shown_as, "reshape_as": _flatten, "slice": _slice,
-    "scaled_dot_product_attention": _attention,
+    "scaled_dot_product_attention": _attention, "rms_norm": _rms_norm,
+    "diff": _differences, "embedding": _embedding, "max": _of_two, "min": _of_two,
 }

@@ -1,4 +1,4 @@
-// Stand-in for libcublasLt.so.13: a heuristic that splits long sums, and algorithms that say how.
+// Stand-in for libcublasLt.so.13: a heuristic that splits long sums, and algorithms that report the split.
 #include <map>
 #include <vector>
 
@@ -75,7 +75,7 @@ fake::Problem ProblemOf(void* operation, void* a, void* b, void* c) {
   return p;
 }
 
-/// Layouts that go together, and what float8 asks for besides: both operands along K, all sizes multiples
+/// Layouts that go together, and the further conditions of float8: both operands along K, all sizes multiples
 /// of 16.
 int Acceptable(void* operation, void* a, void* b, void* c, fake::Arithmetic* how) {
   const fake::Problem p = ProblemOf(operation, a, b, c);

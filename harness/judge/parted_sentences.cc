@@ -1,0 +1,234 @@
+// Divergences of two groups: names, sizes, bounds, sentences.
+#include "harness/judge/parted_sentences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include "harness/judge/casts.h"
+#include "harness/judge/sentence.h"
+#include "harness/model/flat_program.h"
+#include "harness/model/tensor_diff.h"
+
+namespace ulpscope {
+
+Divergence PartedSentences::Named(DivergenceKind kind, const Parted& parted) const {
+  Divergence divergence;
+  divergence.case_id = case_.id;
+  divergence.kind = kind;
+  divergence.basis = parted.all_proved ? "proved" : "likely";
+  const bool names_values = kind != DivergenceKind::kOutcome && kind != DivergenceKind::kCasts;
+  if (names_values) {
+    divergence.value = names_[*parted.values.begin()];
+    for (const size_t v : parted.values) {
+      if (v != *parted.values.begin()) divergence.also.push_back(names_[v]);
+    }
+  }
+  const size_t i = parted.speakers[0], j = parted.speakers[1];
+  divergence.backends = {MakeSide(parted.left, i).names, MakeSide(parted.right, j).names};
+  if (names_values) divergence.size = SizeOf(parted, divergence.value);
+  divergence.bound = BoundOf(kind, parted, divergence.value);
+  if (kind == DivergenceKind::kCasts)
+    divergence.stages = {StageThatDiffers(*members_[i].result, *members_[j].result)};
+  return divergence;
+}
+
+DifferenceSize PartedSentences::SizeOf(const Parted& parted, const std::string& value) const {
+  DifferenceSize size;
+  for (const size_t i : parted.left) {
+    for (const size_t j : parted.right) {
+      const TensorDifference* each = Difference(i, j, value);
+      if (each != nullptr && !each->Same()) AddPair(*each, &size);
+    }
+  }
+  return size;
+}
+
+double PartedSentences::BoundOf(DivergenceKind kind, const Parted& parted, const std::string& value) const {
+  if (kind != DivergenceKind::kOrder && kind != DivergenceKind::kBits) return 0;
+  double bound = 0;
+  for (const size_t i : parted.left) {
+    for (const size_t j : parted.right) {
+      if (Difference(i, j, value) == nullptr) continue;
+      bound =
+          std::max(bound, kind == DivergenceKind::kOrder ? OrderBound(i, j, value) : LastBitsBound(i, value));
+    }
+  }
+  return bound;
+}
+
+PartedSentences::Parted PartedSentences::WithTheSameCasts(Parted parted) const {
+  const std::string stage =
+      StageThatDiffers(*members_[parted.speakers[0]].result, *members_[parted.speakers[1]].result);
+  const auto keep = [&](std::set<size_t>* side, size_t speaker) {
+    const CastKeys keys = CastKeysOf(*members_[speaker].result, stage);
+    std::erase_if(*side, [&](size_t member) { return CastKeysOf(*members_[member].result, stage) != keys; });
+  };
+  keep(&parted.left, parted.speakers[0]);
+  keep(&parted.right, parted.speakers[1]);
+  return parted;
+}
+
+Divergence PartedSentences::Said(DivergenceKind kind, const Parted& all) const {
+  const Parted parted = kind == DivergenceKind::kCasts ? WithTheSameCasts(all) : all;
+  Divergence divergence = Named(kind, parted);
+  if (kind == DivergenceKind::kPrecision) {
+    const Sentence sentence = PrecisionSentenceOf(divergence, parted);
+    divergence.sentence = sentence.Text();
+    divergence.claim = sentence.claim;
+  } else {
+    divergence.sentence = SentenceOf(&divergence, MakeSide(parted.left, parted.speakers[0]),
+                                     MakeSide(parted.right, parted.speakers[1]), parted);
+  }
+  return divergence;
+}
+
+Sentence PartedSentences::PrecisionSentenceOf(const Divergence& divergence, const Parted& parted) const {
+  const Side a = MakeSide(parted.left, parted.speakers[0]), b = MakeSide(parted.right, parted.speakers[1]);
+  return PrecisionSentence(case_, a, b, divergence.value, divergence.basis, Although(a, b, divergence.value));
+}
+
+std::string PartedSentences::CauseOf(const std::string& sentence, const std::string& value) {
+  std::string cause;
+  const auto in_a_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '@' || c == '~';
+  };
+  for (size_t at = 0; at < sentence.size();) {
+    size_t end = at;
+    while (end < sentence.size() && in_a_word(sentence[end])) ++end;
+    const std::string word = sentence.substr(at, std::max<size_t>(end - at, 1));
+    cause += word == value ? "#" : word;
+    at += word.size();
+  }
+  return cause;
+}
+
+Side PartedSentences::MakeSide(const std::set<size_t>& members, size_t speaker) const {
+  Side side{.names = {}, .speaker = members_[speaker]};
+  for (const size_t member : members) {
+    side.names.push_back(members_[member].result->backend);
+    side.all.push_back(members_[member].observation);
+    side.results.push_back(members_[member].result);
+  }
+  return side;
+}
+
+std::string PartedSentences::SentenceOf(Divergence* divergence, const Side& a, const Side& b,
+                                        const Parted& parted) const {
+  const std::string& value = divergence->value;
+  const size_t i = parted.speakers[0], j = parted.speakers[1];
+  switch (divergence->kind) {
+    case DivergenceKind::kOutcome:
+      return OutcomeSentence(a, b);
+    case DivergenceKind::kDtype:
+      return DtypeSentence(a, b, value, TypeOf(i, j, value), TypeOf(j, i, value));
+    case DivergenceKind::kCasts: {
+      const std::string& stage = divergence->stages.front();
+      return CastsSentence(a, b, stage, CastsOf(*members_[i].result, stage),
+                           CastsOf(*members_[j].result, stage));
+    }
+    default:
+      if (divergence->kind == DivergenceKind::kSpecial && Difference(i, j, value)->one_finite > 0)
+        return RangeSentence(a, b, value, GrowsAlone(value) ? Infinity::kOverflow : Infinity::kAny);
+      return DifferenceSentence(
+          divergence, a, b, DifferencesOf(parted, value), ComesFrom(parted, value),
+          divergence->kind == DivergenceKind::kCarried ? MostFromEqual(parted, value) : 0);
+  }
+}
+
+std::string PartedSentences::ComesFrom(const Parted& parted, const std::string& value) const {
+  const Step* step = FindStep(case_.program, value);
+  if (step == nullptr) return "";
+  const auto differs_where_it_does = [&](size_t i, size_t j, const std::string& operand) {
+    const TensorDifference *own = Difference(i, j, value), *before = Difference(i, j, operand);
+    if (own == nullptr || own->Same()) return true;
+    if (before == nullptr || before->Same()) return false;
+    const TensorData &a = *FindTensor(i, value), &b = *FindTensor(j, value);
+    const TensorData &from_a = *FindTensor(i, operand), &from_b = *FindTensor(j, operand);
+    if (from_a.shape != a.shape) return false;
+    for (int64_t k = 0; k < a.size(); ++k) {
+      if (DiffersInNumber(a.At(k), b.At(k)) && !DiffersInNumber(from_a.At(k), from_b.At(k))) return false;
+    }
+    return true;
+  };
+  for (const Operand& operand : step->of) {
+    if (operand.IsScalar() || case_.FindTensor(operand.name) != nullptr) continue;
+    const bool all = std::ranges::all_of(parted.left, [&](size_t i) {
+      return std::ranges::all_of(parted.right,
+                                 [&](size_t j) { return differs_where_it_does(i, j, operand.name); });
+    });
+    if (all) return operand.name;
+  }
+  return "";
+}
+
+int64_t PartedSentences::DifferFromEqual(size_t i, size_t j, const std::string& name) const {
+  const Step* step = FindStep(case_.program, name);
+  const TensorData *a = FindTensor(i, name), *b = FindTensor(j, name);
+  if (step == nullptr || !IsElementwise(step->op) || a == nullptr || b == nullptr || a->shape != b->shape)
+    return 0;
+  std::vector<std::pair<const TensorData*, const TensorData*>> operands;
+  for (const Operand& operand : step->of) {
+    if (operand.IsScalar() || case_.FindTensor(operand.name) != nullptr) continue;
+    const TensorData *from_a = FindTensor(i, operand.name), *from_b = FindTensor(j, operand.name);
+    const bool aligned = from_a != nullptr && from_b != nullptr && from_a->dtype == from_b->dtype &&
+                         from_a->shape == from_b->shape &&
+                         (from_a->shape == a->shape || from_a->bytes == from_b->bytes);
+    if (!aligned) return 0;
+    if (from_a->bytes != from_b->bytes) operands.emplace_back(from_a, from_b);
+  }
+  int64_t count = 0;
+  for (int64_t k = 0; k < a->size(); ++k) {
+    const auto differ = [k](const TensorData& left, const TensorData& right) {
+      return DiffersInNumber(left.At(k), right.At(k)) || DiffersInKind(left.At(k), right.At(k));
+    };
+    count += differ(*a, *b) && std::ranges::none_of(operands, [&](const auto& each) {
+               return differ(*each.first, *each.second);
+             });
+  }
+  return count;
+}
+
+int64_t PartedSentences::MostFromEqual(const Parted& parted, const std::string& value) const {
+  int64_t most = 0;
+  for (const size_t i : parted.left) {
+    for (const size_t j : parted.right) most = std::max(most, DifferFromEqual(i, j, value));
+  }
+  return most;
+}
+
+std::vector<const TensorDifference*> PartedSentences::DifferencesOf(const Parted& parted,
+                                                                    const std::string& value) const {
+  std::vector<const TensorDifference*> found{Difference(parted.speakers[0], parted.speakers[1], value)};
+  for (const size_t i : parted.left) {
+    for (const size_t j : parted.right) {
+      const TensorDifference* each = Difference(i, j, value);
+      if (each != nullptr && each != found.front()) found.push_back(each);
+    }
+  }
+  return found;
+}
+
+std::string PartedSentences::Although(const Side& a, const Side& b, const std::string& value) const {
+  for (const Side* side : {&a, &b}) {
+    const auto lost = FindVanishedRounding(*side->speaker.result, TraceOf(side->speaker));
+    if (!lost || lost->value != value) continue;
+    const std::string whose = side->names.size() == 1 ? "its" : "the";
+    const std::string of = side->names.size() == 1 ? "" : " of " + side->speaker.result->backend;
+    return fmt::format(", although {} {} graph{} {} ({} -> {})", whose, lost->from, of,
+                       lost->by == GraphGap::By::kCast
+                           ? fmt::format("converts to {} and back", lost->format)
+                           : fmt::format("computes it in {} and widens that", lost->format),
+                       lost->from, lost->to);
+  }
+  return "";
+}
+
+std::span<const TraceNode> PartedSentences::TraceOf(const Participant& member) {
+  return member.observation == nullptr ? std::span<const TraceNode>{} : member.observation->trace;
+}
+
+}  // namespace ulpscope

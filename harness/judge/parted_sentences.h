@@ -1,0 +1,57 @@
+// PartedSentences: two groups of backends that differ in a value, as a divergence with its sentence.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/judge/relations.h"
+#include "harness/judge/sentence.h"
+#include "harness/judge/side.h"
+#include "harness/model/run_report.h"
+#include "harness/model/trace.h"
+
+namespace ulpscope {
+
+class PartedSentences : public Relations {
+ public:
+  using Relations::Relations;
+
+ protected:
+  /// Two groups of backends that differ in one value, or in several for one cause.
+  struct Parted {
+    std::set<size_t> left, right, values;
+    size_t speakers[2] = {0, 0};  ///< of the first value
+    bool all_proved = true;       ///< in the first value, which is what is said
+  };
+
+  /// A divergence without its sentence.
+  Divergence Named(DivergenceKind kind, const Parted& parted) const;
+  DifferenceSize SizeOf(const Parted& parted, const std::string& value) const;
+  /// The widest of all pairs: each lies within its own.
+  double BoundOf(DivergenceKind kind, const Parted& parted, const std::string& value) const;
+  /// The backends of each side that have the casts of its representative in the stage. Others have no such stage.
+  Parted WithTheSameCasts(Parted parted) const;
+  Divergence Said(DivergenceKind kind, const Parted& all) const;
+  Sentence PrecisionSentenceOf(const Divergence& divergence, const Parted& parted) const;
+  /// What is said of `value` without its name: two values share a cause where all else that is said of them is the same, the operands
+  /// included.
+  static std::string CauseOf(const std::string& sentence, const std::string& value);
+  Side MakeSide(const std::set<size_t>& members, size_t speaker) const;
+  /// Sets `has_cause` too.
+  std::string SentenceOf(Divergence* divergence, const Side& a, const Side& b, const Parted& parted) const;
+  /// An operand of the step that gives `value`, which in each pair differs wherever the value does; empty without one.
+  std::string ComesFrom(const Parted& parted, const std::string& value) const;
+  /// In how many elements of `name` two differ although every operand has the same bits there: what it is computed from does not
+  /// tell why. Known of elementwise steps alone.
+  int64_t DifferFromEqual(size_t i, size_t j, const std::string& name) const;
+  int64_t MostFromEqual(const Parted& parted, const std::string& value) const;
+  /// The differences of all pairs that differ; that of the representatives comes first.
+  std::vector<const TensorDifference*> DifferencesOf(const Parted& parted, const std::string& value) const;
+  /// A backend whose graph rounds and whose numbers do not: said in the sentence of its precision divergence.
+  std::string Although(const Side& a, const Side& b, const std::string& value) const;
+  static std::span<const TraceNode> TraceOf(const Participant& member);
+};
+
+}  // namespace ulpscope

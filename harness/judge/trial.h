@@ -1,0 +1,53 @@
+// Trial: one hypothesis about a value and how it fared.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/judge/likelihood.h"
+#include "harness/model/oracle.h"
+
+namespace ulpscope {
+
+/// How a hypothesis fell. Thousands fall at a value; the sentence is made for the few that are kept.
+struct Fallen {
+  enum class How { kStore, kOrders, kBounds, kChunk, kNear } how = How::kBounds;
+  size_t at = 0;        ///< of the elements that are looked at
+  Interval range;       ///< everything that the model can give there
+  size_t possible = 0;  ///< kOrders: how many results
+  std::string why;      ///< kChunk, kNear
+};
+
+/// One hypothesis and how it fared.
+struct Trial {
+  std::unique_ptr<Hypothesis> hypothesis;
+  bool survived = true;
+  size_t passed = 0;  ///< elements checked before it fell
+  Fallen fallen;
+  /// Of those checked, the elements whose result hangs on the order, in the order of the classifier's; all of them unless `few_open`.
+  std::vector<int64_t> open = {};
+  bool few_open = true;
+  LikelihoodResult match;
+  int further = -1;  ///< the further order of its hypothesis that gives every result
+  double probe = 0;  ///< the law on a few elements
+  double log_likelihood = 0;
+  double fit = 0;
+  Residuals residuals;
+
+  void NoteOpen(int64_t element, size_t most) {
+    few_open = few_open && open.size() < most;
+    if (few_open)
+      open.push_back(element);
+    else
+      open = {};
+  }
+  void Take(const LikelihoodResult& likelihood) {
+    log_likelihood = likelihood.log_likelihood;
+    fit = likelihood.fit;
+    residuals = likelihood.residuals;
+  }
+};
+
+}  // namespace ulpscope

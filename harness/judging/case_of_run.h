@@ -1,0 +1,31 @@
+// One case of a run, judged on every backend.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/judge/knob_effect.h"
+#include "harness/judging/run_to_judge.h"
+#include "harness/model/budget.h"
+#include "harness/model/ledger.h"
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+struct JudgedCase {
+  std::vector<CaseResult> results;
+  std::vector<Divergence> divergences;
+  std::vector<AccountEntry> account;
+  std::vector<Ledger> ledgers;
+  std::vector<ErrorBudget> budgets;
+  std::vector<KnobComparison> knobs;
+  std::vector<std::string> left_out;  ///< what a limit of time left out, a phrase each
+};
+
+/// An error where what is recorded cannot be read.
+Result<JudgedCase> JudgeCaseOfRun(const RunToJudge& run, const Case& test_case);
+
+/// What a report says of a case for whose judgement there was no time.
+JudgedCase CaseNotJudged(const RunToJudge& run, const Case& test_case);
+
+}  // namespace ulpscope

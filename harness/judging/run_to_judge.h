@@ -1,0 +1,85 @@
+// What judging one case of a run needs to know of that run. Cases are judged by several threads at a time.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "harness/judge/judge.h"
+#include "harness/judging/case_classifier.h"
+#include "harness/record/classified.h"
+#include "harness/record/journal.h"
+#include "harness/workspace/workspace.h"
+
+namespace ulpscope {
+
+/// What the results of a run are classified as.
+class Classifications {
+ public:
+  /// What is found goes into `run`, or is gone with its case.
+  enum class Found { kKept, kDropped };
+  /// `writer` takes each new classification of the run of `header` too, unless it is null.
+  Classifications(ClassifiedRun* run, Found found, const RunHeader& header, const ClassifiedWriter* writer)
+      : run_(*run), found_(found), header_(header), writer_(writer) {}
+
+  /// The recorded classification where `classifier` looks at no other elements, or else a new one.
+  Result<Classified> Take(const std::string& id, const std::string& backend, CaseClassifier* classifier,
+                          const Observation& observation);
+  /// Adds a value to what is kept of a result; no-op where it is recorded or dropped.
+  void Complete(const std::string& id, const std::string& backend, const std::string& value,
+                const Classification& classification);
+  void Count(const OracleCounts& counts);
+
+ private:
+  std::mutex mutex_;
+  ClassifiedRun& run_;
+  Found found_;
+  const RunHeader& header_;
+  const ClassifiedWriter* writer_;
+};
+
+class RunToJudge {
+ public:
+  /// Everything outlives it. `limit`: what ended the run or its judgement in its place ("the limit of 2 minutes"); empty without one.
+  RunToJudge(const RecordedRun& run, const Workspace& workspace, Classifications* classifications,
+             OracleEngine engine, const RecordedRun* hybrids, std::string limit = {})
+      : run_(run),
+        hybrids_(hybrids),
+        hybrid_results_(hybrids != nullptr ? std::optional<ResultIndex>(*hybrids) : std::nullopt),
+        results_(run),
+        workspace_(workspace),
+        classifications_(*classifications),
+        engine_(engine),
+        limit_(std::move(limit)) {}
+
+  const RecordedRun& run() const { return run_; }
+  /// The hybrids that the run holds under these names (harness/hybrid/hybrid_runs.h), with their tensors; nothing without any.
+  Result<std::optional<RecordedResult>> FindHybrids(const std::string& id, const std::string& backend) const;
+  Classifications& classifications() const { return classifications_; }
+  CaseClassifier ClassifierOf(const Case& test_case) const { return {test_case, run_.header.seed, engine_}; }
+
+  /// Null where it was not reached.
+  const RecordedResult* Find(const std::string& id, const std::string& backend) const {
+    return results_.Find(id, backend);
+  }
+  /// That of a case which belongs to another one, with its tensors; nothing where this run did not run the case as it is.
+  Result<std::optional<RecordedResult>> FindRelated(const Case& test_case, const std::string& backend) const;
+  std::string WhyNotReached(const std::string& id, const std::string& backend) const;
+  /// Of what is recorded.
+  std::string WhyNotJudged() const;
+  const std::string& limit() const { return limit_; }
+  JudgeContext ContextFor(const Case& test_case, const std::string& backend) const;
+
+ private:
+  const RecordedRun& run_;
+  const RecordedRun* hybrids_;  ///< null where the run has none
+  std::optional<ResultIndex> hybrid_results_;
+  ResultIndex results_;
+  const Workspace& workspace_;
+  Classifications& classifications_;
+  OracleEngine engine_;
+  std::string limit_;
+};
+
+}  // namespace ulpscope

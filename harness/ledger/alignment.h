@@ -1,0 +1,73 @@
+// Alignment: the values of two programs, matched by what they are exactly.
+//
+// Two programs are one function where their exact results are equal: what they round, and in which order they
+// sum, plays no part. Inside of them, a value of the one that equals a value of the other exactly is the same
+// quantity, whatever it is called. If the results are not equal, the programs differ in the first step whose
+// operands are all known to the other program and whose own value is not, on a path to the result on which no
+// later value is known either. A value that is lost and found again on the path (a maximum that is
+// subtracted) is a detour.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/model/reference.h"
+#include "harness/model/tensor.h"
+
+namespace ulpscope {
+
+/// A tensor of a case, or what a step gives, in exact arithmetic.
+struct ProgramValue {
+  std::string name;
+  std::string op = {};                     ///< empty: a tensor of the case
+  std::vector<std::string> operands = {};  ///< names, scalars not among them
+  bool is_view = false;                    ///< arranges its first operand
+  bool is_inside = false;                  ///< of an op: no step of the program gives it
+  DType dtype = DType::kFloat32;           ///< that is stored
+  Shape shape = {};
+  std::vector<int64_t> elements = {};  ///< row-major, ascending
+  std::vector<Reference> references = {};
+  /// How far each may move where the program's numbers are rounded to binary64 in another way; empty where no number counts.
+  std::vector<double> slack = {};
+  std::string gap = {};  ///< why it has no exact value; empty where it has
+};
+
+/// Tensors first, then the steps in program order, then what is inside of ops.
+using ExactProgram = std::vector<ProgramValue>;
+
+enum class Agreement { kEqual, kDiffers, kUndecided };
+/// Compares two exact values that are known to within their errors and an additional `slack`.
+Agreement Compare(const Reference& a, const Reference& b, double slack);
+/// The first place of `a.elements` that differs; nothing where all are equal. Both have the same elements.
+std::optional<size_t> FirstDifferent(const ProgramValue& a, const ProgramValue& b);
+/// Whether the two have the same elements, all known to be equal.
+bool AreEqual(const ProgramValue& a, const ProgramValue& b);
+
+/// Two observed results that stand for each other, by their names.
+struct ResultPair {
+  std::string f, g;
+};
+
+/// For each value of `of` the first of `in` that equals it, or -1: one of the same name and dtype before one of the same dtype, and that before
+/// any; what is inside of an op last. Results are matched with the results that they stand for.
+std::vector<int> Align(const ExactProgram& of, const ExactProgram& in, const std::vector<ResultPair>& of_in);
+
+/// The first step in which two programs differ.
+struct ExactParting {
+  std::string step;  ///< of g
+  std::string of_f;  ///< what f has in its place; empty: nothing of that kind
+  /// The first step of f on a way to the result whose operands g has too, and whose value g has not.
+  std::string only_f;
+  /// Names of the values whose exact elements are shown: `step` and `of_f`, or else the first later values
+  /// that both programs have.
+  std::string at_g, at_f;
+  int64_t element = 0;
+  Reference f, g;
+};
+/// Nothing where every pair of results is equal. Each result has exact values.
+std::optional<ExactParting> FindParting(const ExactProgram& f, const ExactProgram& g,
+                                        const std::vector<ResultPair>& results);
+
+}  // namespace ulpscope

@@ -1,0 +1,13 @@
+// How relative errors of many roundings grow: what the bounds of sums are made of.
+#pragma once
+
+#include <cmath>
+
+namespace ulpscope {
+
+/// (1 + unit)^n - 1, rounded upwards by a little.
+inline double Growth(double unit, double n) {
+  return n <= 0 ? 0 : std::expm1(n * std::log1p(unit)) * (1 + 0x1p-40);
+}
+
+}  // namespace ulpscope
