@@ -67,7 +67,7 @@ TEST_F(StepContract, WithoutStepsItIsOpen) {
   EXPECT_EQ(result["status"], "INCONCLUSIVE");
   EXPECT_EQ(result["values"]["y"]["classification"], "not_judged");
   EXPECT_GT(result["values"]["y"]["checked"].get<int>(), 0);
-  EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("not judged as one"));
+  EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("not judged end to end"));
 }
 
 }  // namespace
