@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <span>
 
@@ -13,101 +12,6 @@
 #include "harness/base/text.h"
 
 namespace ulpscope {
-namespace {
-
-/// Its clauses: divided by semicolons outside of parentheses and quotes.
-std::vector<std::string> Clauses(const std::string& sentence) {
-  std::vector<std::string> clauses(1);
-  int depth = 0;
-  bool quoted = false;
-  for (const char c : sentence) {
-    quoted ^= c == '"';
-    if (!quoted) depth += (c == '(') - (c == ')');
-    if (c == ';' && depth <= 0 && !quoted) {
-      clauses.emplace_back();
-    } else {
-      clauses.back() += c;
-    }
-  }
-  return clauses;
-}
-
-/// Without "(element [0,3] = ...)", whose parentheses nest, and ": product[0,3] is 1 against 2".
-std::string WithoutElement(std::string clause, const std::string& value) {
-  for (const std::string_view head : {" (element [", " (element "}) {
-    if (const size_t begin = clause.find(head); begin != std::string::npos) {
-      size_t end = begin + 2;
-      for (int depth = 1; end < clause.size() && depth > 0; ++end)
-        depth += (clause[end] == '(') - (clause[end] == ')');
-      clause.erase(begin, end - begin);
-    }
-  }
-  if (const size_t begin = clause.find(": " + value + "["); begin != std::string::npos) clause.erase(begin);
-  if (const size_t begin = clause.find(" (");
-      begin != std::string::npos && clause.find(" elements", begin) != std::string::npos)
-    clause.erase(begin);
-  return clause;
-}
-
-/// The first time that it stands there: "rounds result to bfloat16 before the float32 result".
-void ReplaceWord(std::string* text, const std::string& word, const std::string& by) {
-  if (word.empty()) return;
-  const auto part = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-  };
-  for (size_t at = text->find(word); at != std::string::npos; at = text->find(word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at > 0 && part((*text)[at - 1])) || (end < text->size() && part((*text)[end]))) continue;
-    text->replace(at, word.size(), by);
-    return;
-  }
-}
-
-bool Remove(std::string* text, const std::string& words) {
-  const size_t at = text->find(words + " ");
-  if (at == std::string::npos) return false;
-  text->erase(at, words.size());
-  return true;
-}
-
-/// "a, b and c"
-std::string Listed(const std::vector<std::string>& names) {
-  if (names.size() < 2) return Join(names, "");
-  return Join(std::span(names).first(names.size() - 1), ", ") + " and " + names.back();
-}
-
-}  // namespace
-
-std::string FindingCause(const Divergence& divergence) {
-  const std::vector<std::string> clauses = Clauses(divergence.sentence);
-  // Of two clauses the one that nothing explains is the news.
-  size_t told = 0;
-  for (size_t i = 0; i < clauses.size(); ++i) {
-    if (clauses[i].find("is not explained") != std::string::npos) told = i;
-  }
-  std::string cause = WithoutElement(clauses[told], divergence.value);
-  cause.erase(0, cause.find_first_not_of(' '));
-  std::vector<std::string> groups;
-  for (const auto& group : divergence.backends) groups.push_back(Listed(group));
-  std::ranges::sort(groups, [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  bool several = false;
-  for (const auto& group : groups) {
-    if (!cause.starts_with(group + " ")) continue;
-    cause.erase(0, group.size() + 1);
-    several = group.find(" and ") != std::string::npos;
-    break;
-  }
-  // "differs from B in y", "computes y in the class of B with other bits": whom from is no part of the cause.
-  for (const auto& group : groups) {
-    if (Remove(&cause, " from " + group) || Remove(&cause, " in the class of " + group)) break;
-  }
-  if (cause.starts_with("likely ")) cause.erase(0, 7);
-  ReplaceWord(&cause, divergence.value, "a value");
-  if (cause.ends_with('.')) cause.pop_back();
-  // One backend rounds, two round: one heading for both.
-  if (several) cause.insert(std::min(cause.find(' '), cause.size()), "s");
-  return cause;
-}
 
 bool PartsClasses(const Divergence& divergence) { return RowOf(divergence.kind).separates_classes; }
 

@@ -23,10 +23,6 @@ std::string FindingSubject(const Divergence& divergence);
 /// Its sentence, with long lists of backends cut: the letters of the matrix say who else.
 std::string BriefSentence(const Divergence& divergence);
 
-/// What it and its likes in other cases have in common: the first clause of its sentence without backends, elements and the name
-/// of the value: "rounds a value through bfloat16 before the float32 buffer".
-std::string FindingCause(const Divergence& divergence);
-
 /// "3 divergences, and 2 of order only": those that PartsClasses, and how many of the others. `hint` follows the latter.
 std::string FindingsTitle(const std::vector<Divergence>& divergences, const std::string& hint);
 

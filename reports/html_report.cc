@@ -46,9 +46,8 @@ std::vector<Cause> GroupByCause(const RunReport& report) {
   std::map<std::pair<DivergenceKind, std::string>, size_t> places;
   for (const Divergence& divergence : report.divergences) {
     if (!PartsClasses(divergence)) continue;
-    const std::string text = FindingCause(divergence);
-    const auto [place, added] = places.try_emplace({divergence.kind, text}, causes.size());
-    if (added) causes.push_back({.kind = divergence.kind, .text = text});
+    const auto [place, added] = places.try_emplace({divergence.kind, divergence.summary}, causes.size());
+    if (added) causes.push_back({.kind = divergence.kind, .text = divergence.summary});
     causes[place->second].findings.push_back(&divergence);
   }
   std::ranges::stable_sort(causes, [](const Cause& a, const Cause& b) {

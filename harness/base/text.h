@@ -41,6 +41,8 @@ std::string Counted(int64_t count, std::string_view noun);
 
 /// The text before the first end of a line.
 inline std::string_view FirstLineOf(std::string_view text) { return text.substr(0, text.find('\n')); }
+/// A name in a sentence, so that nobody takes it for a word of it: "`result`".
+inline std::string Code(std::string_view name) { return "`" + std::string(name) + "`"; }
 /// One word of a POSIX shell command line.
 std::string ShellQuote(std::string_view word);
 /// The lines of a text, without their ends.

@@ -128,7 +128,8 @@ Divergence TellBySize(const AccountEntry& entry) {
   rest.sentence =
       fmt::format("{} {} from {} in {} ({} of {} elements, by up to {:.2g}).", JoinNames(entry.backends[0]),
                   entry.backends[0].size() == 1 ? "differs" : "differ", JoinNames(entry.backends[1]),
-                  entry.value, entry.size.most, entry.size.elements, entry.size.largest);
+                  Code(entry.value), entry.size.most, entry.size.elements, entry.size.largest);
+  rest.summary = "differs in a value";
   rest.has_cause = false;
   return rest;
 }

@@ -421,24 +421,24 @@ std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string
   bool open = false;
   for (const auto& [name, words] : on_the_way) {
     if (words.front() == kSplit) {
-      split.push_back(fmt::format("{} unrounded in {} and rounded elsewhere", name,
-                                  Join(std::vector(words.begin() + 1, words.end()), " and ")));
+      split.push_back(fmt::format("{} unrounded in {} and rounded elsewhere", Code(name),
+                                  JoinCode({words.begin() + 1, words.end()})));
       continue;
     }
     if (words == std::vector<std::string>{kContractedUse}) {
-      contracted.push_back(name);
+      contracted.push_back(Code(name));
       continue;
     }
     // What may be rounded in float32 or not says nothing of the roundings to 16 bits.
     if (Contains(words, kContractedUse)) {
-      perhaps.push_back(name);
+      perhaps.push_back(Code(name));
       continue;
     }
     open = open || words.size() > 1;
     if (words.size() == 1)
-      (words.front() == kRounded ? rounded : unrounded).push_back(name);
+      (words.front() == kRounded ? rounded : unrounded).push_back(Code(name));
     else if (words.front() == kRounded)
-      either.push_back(name);
+      either.push_back(Code(name));
   }
   const auto listed = [](std::vector<std::string> names, const char* conjunction) {
     constexpr size_t kMost = 4;

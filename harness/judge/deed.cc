@@ -19,11 +19,11 @@ namespace {
 /// "the number in the mul that gives half" of "scalar.mul@half".
 std::string OperandPhrase(const std::string& operand, const std::string& value) {
   constexpr std::string_view kNumber = "scalar.";
-  if (!operand.starts_with(kNumber)) return "operand " + operand;
+  if (!operand.starts_with(kNumber)) return "operand " + Code(operand);
   const size_t at = operand.find('@');
   return fmt::format("the number in the {} that gives {}",
                      operand.substr(kNumber.size(), at == std::string::npos ? at : at - kNumber.size()),
-                     at == std::string::npos ? value : operand.substr(at + 1));
+                     Code(at == std::string::npos ? value : operand.substr(at + 1)));
 }
 
 }  // namespace

@@ -143,8 +143,8 @@ class Comparison : public PartedSentences {
   /// One thing that some backends do in one step and others do not. `left` are the doers.
   struct Finding {
     Parted parted;
-    std::string what;  ///< without the names of values: what is said of several of them is told once
-    std::string sentence, claim;
+    std::string what;  ///< without the name of the value: what is said of several of them is told once
+    Sentence sentence;
   };
 
   /// Each step has findings of its own: one for each deed, whose subject are those that do it; one for each pair of deeds of which
@@ -165,8 +165,7 @@ class Comparison : public PartedSentences {
     }
     for (const Finding& finding : found) {
       divergences_.push_back(Named(DivergenceKind::kPrecision, finding.parted));
-      divergences_.back().sentence = finding.sentence;
-      divergences_.back().claim = finding.claim;
+      Take(finding.sentence, &divergences_.back());
     }
   }
 
@@ -253,10 +252,7 @@ class Comparison : public PartedSentences {
     }
     std::vector<Finding> findings;
     const auto tell = [&](const Parted& parted, const std::string& what, const Sentence& sentence) {
-      findings.push_back({.parted = parted,
-                          .what = CauseOf(what, names_[v]),
-                          .sentence = sentence.Text(),
-                          .claim = sentence.claim});
+      findings.push_back({.parted = parted, .what = OfAnyValue(what, names_[v]), .sentence = sentence});
     };
     const auto tell_both = [&](const Parted& parted, const std::string& what) {
       tell(parted, what, PrecisionSentenceOf(Named(DivergenceKind::kPrecision, parted), parted));
@@ -304,7 +300,7 @@ class Comparison : public PartedSentences {
     divergence.value = gap.value;
     divergence.basis = gap.basis;
     divergence.stages = {gap.from, gap.to};
-    divergence.sentence = GraphGapSentence(backend, gap);
+    Take(GraphGapSentence(backend, gap), &divergence);
     divergences_.push_back(std::move(divergence));
   }
 

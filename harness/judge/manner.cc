@@ -54,7 +54,7 @@ Manner RoundedOnTheWay(const std::string& value, const Classification& classific
       steps.push_back(cut);
   }
   const bool inside = steps.empty() && HasStepsInside(value, classification);
-  const std::string what = !steps.empty() ? JoinNames(steps)
+  const std::string what = !steps.empty() ? JoinCode(steps)
                            : inside       ? "at least one step inside"
                                           : "at least one intermediate";
   return {.text = fmt::format("{} rounded to {}", what, format), .names_inside = inside};
@@ -83,7 +83,7 @@ std::string NumberOrStore(const Case& test_case, const std::string& value,
   }
   if (!cut || number.none()) return "";
   return fmt::format("with {} rounded to {}, or {} rounded towards zero",
-                     NumberPhrase(test_case, operand, value), Formats({number}, kOfOperands), value);
+                     NumberPhrase(test_case, operand, value), Formats({number}, kOfOperands), Code(value));
 }
 
 /// "with y rounded to bfloat16, sums in bfloat16": what all models have in common. Empty where that is nothing.
@@ -127,7 +127,7 @@ Manner DescribeRoundings(const Case& test_case, const std::string& value, const 
       names_inside = names_inside || rounded.names_inside;
     } else {
       parts.push_back(
-          fmt::format("{} rounded to {} before its {} output", value, format, Name(result.dtype)));
+          fmt::format("{} rounded to {} before its {} output", Code(value), format, Name(result.dtype)));
     }
   }
   if (parts.empty()) return {};
@@ -157,7 +157,7 @@ Manner DescribeManner(const Case& test_case, const std::string& value, const Val
     if (cut != value && FindStep(test_case.program, cut) != nullptr && IsUnrounded(roundings))
       kept.push_back(cut);
   }
-  if (!kept.empty()) return {.text = "without rounding " + JoinNames(kept)};
+  if (!kept.empty()) return {.text = "without rounding " + JoinCode(kept)};
   if (classification.models.size() < 2) return {.text = "with one rounding"};
   const auto as_written = [](const PrecisionModel& model) {
     return IsConforming(model, Binary32(), kWritten);

@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <set>
 
+#include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "harness/judge/casts.h"
 #include "harness/judge/sentence.h"
 #include "harness/model/flat_program.h"
@@ -75,35 +76,23 @@ PartedSentences::Parted PartedSentences::WithTheSameCasts(Parted parted) const {
 Divergence PartedSentences::Said(DivergenceKind kind, const Parted& all) const {
   const Parted parted = kind == DivergenceKind::kCasts ? WithTheSameCasts(all) : all;
   Divergence divergence = Named(kind, parted);
-  if (kind == DivergenceKind::kPrecision) {
-    const Sentence sentence = PrecisionSentenceOf(divergence, parted);
-    divergence.sentence = sentence.Text();
-    divergence.claim = sentence.claim;
-  } else {
-    divergence.sentence = SentenceOf(&divergence, MakeSide(parted.left, parted.speakers[0]),
-                                     MakeSide(parted.right, parted.speakers[1]), parted);
-  }
+  if (kind == DivergenceKind::kPrecision)
+    Take(PrecisionSentenceOf(divergence, parted), &divergence);
+  else
+    Tell(MakeSide(parted.left, parted.speakers[0]), MakeSide(parted.right, parted.speakers[1]), parted,
+         &divergence);
   return divergence;
+}
+
+void PartedSentences::Take(const Sentence& sentence, Divergence* divergence) {
+  divergence->sentence = sentence.Text();
+  divergence->summary = sentence.summary;
+  if (divergence->kind == DivergenceKind::kPrecision) divergence->claim = sentence.claim;
 }
 
 Sentence PartedSentences::PrecisionSentenceOf(const Divergence& divergence, const Parted& parted) const {
   const Side a = MakeSide(parted.left, parted.speakers[0]), b = MakeSide(parted.right, parted.speakers[1]);
   return PrecisionSentence(case_, a, b, divergence.value, divergence.basis, Although(a, b, divergence.value));
-}
-
-std::string PartedSentences::CauseOf(const std::string& sentence, const std::string& value) {
-  std::string cause;
-  const auto in_a_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '@' || c == '~';
-  };
-  for (size_t at = 0; at < sentence.size();) {
-    size_t end = at;
-    while (end < sentence.size() && in_a_word(sentence[end])) ++end;
-    const std::string word = sentence.substr(at, std::max<size_t>(end - at, 1));
-    cause += word == value ? "#" : word;
-    at += word.size();
-  }
-  return cause;
 }
 
 Side PartedSentences::MakeSide(const std::set<size_t>& members, size_t speaker) const {
@@ -116,26 +105,29 @@ Side PartedSentences::MakeSide(const std::set<size_t>& members, size_t speaker) 
   return side;
 }
 
-std::string PartedSentences::SentenceOf(Divergence* divergence, const Side& a, const Side& b,
-                                        const Parted& parted) const {
+void PartedSentences::Tell(const Side& a, const Side& b, const Parted& parted, Divergence* divergence) const {
   const std::string& value = divergence->value;
   const size_t i = parted.speakers[0], j = parted.speakers[1];
   switch (divergence->kind) {
     case DivergenceKind::kOutcome:
-      return OutcomeSentence(a, b);
+      return Take(OutcomeSentence(a, b), divergence);
     case DivergenceKind::kDtype:
-      return DtypeSentence(a, b, value, TypeOf(i, j, value), TypeOf(j, i, value));
+      return Take(DtypeSentence(a, b, value, TypeOf(i, j, value), TypeOf(j, i, value)), divergence);
     case DivergenceKind::kCasts: {
       const std::string& stage = divergence->stages.front();
-      return CastsSentence(a, b, stage, CastsOf(*members_[i].result, stage),
-                           CastsOf(*members_[j].result, stage));
+      return Take(CastsSentence(a, b, stage, CastsOf(*members_[i].result, stage),
+                                CastsOf(*members_[j].result, stage)),
+                  divergence);
     }
     default:
       if (divergence->kind == DivergenceKind::kSpecial && Difference(i, j, value)->one_finite > 0)
-        return RangeSentence(a, b, value, GrowsAlone(value) ? Infinity::kOverflow : Infinity::kAny);
-      return DifferenceSentence(
-          divergence, a, b, DifferencesOf(parted, value), ComesFrom(parted, value),
-          divergence->kind == DivergenceKind::kCarried ? MostFromEqual(parted, value) : 0);
+        return Take(RangeSentence(a, b, value, GrowsAlone(value) ? Infinity::kOverflow : Infinity::kAny),
+                    divergence);
+      divergence->sentence = DifferenceSentence(
+          divergence, a, b, DifferencesOf(parted, value),
+          {.everywhere = ComesFrom(parted, value),
+           .names = DifferingOperandsOf(parted, value),
+           .from_equal = divergence->kind == DivergenceKind::kCarried ? MostFromEqual(parted, value) : 0});
   }
 }
 
@@ -163,6 +155,23 @@ std::string PartedSentences::ComesFrom(const Parted& parted, const std::string& 
     if (all) return operand.name;
   }
   return "";
+}
+
+std::vector<std::string> PartedSentences::DifferingOperandsOf(const Parted& parted,
+                                                              const std::string& value) const {
+  std::vector<std::string> differing;
+  const auto operands = operands_.find(value);
+  if (operands == operands_.end()) return differing;
+  for (const std::string& operand : operands->second) {
+    const bool differs = std::ranges::any_of(parted.left, [&](size_t i) {
+      return std::ranges::any_of(parted.right, [&](size_t j) {
+        const TensorDifference* difference = Difference(i, j, operand);
+        return difference != nullptr && !difference->Same();
+      });
+    });
+    if (differs && !Contains(differing, operand)) differing.push_back(operand);
+  }
+  return differing;
 }
 
 int64_t PartedSentences::DifferFromEqual(size_t i, size_t j, const std::string& name) const {
@@ -216,12 +225,11 @@ std::string PartedSentences::Although(const Side& a, const Side& b, const std::s
   for (const Side* side : {&a, &b}) {
     const auto lost = FindVanishedRounding(*side->speaker.result, TraceOf(side->speaker));
     if (!lost || lost->value != value) continue;
-    const std::string whose = side->names.size() == 1 ? "its" : "the";
     const std::string of = side->names.size() == 1 ? "" : " of " + side->speaker.result->backend;
-    return fmt::format(", although {} {} graph{} {} ({} -> {})", whose, lost->from, of,
+    return fmt::format(", although {} {} stage{} {} ({} -> {})", of.empty() ? "its" : "the", lost->from, of,
                        lost->by == GraphGap::By::kCast
-                           ? fmt::format("converts to {} and back", lost->format)
-                           : fmt::format("computes it in {} and widens that", lost->format),
+                           ? fmt::format("rounds {} to {} and back", Code(value), lost->format)
+                           : fmt::format("computes {} in {}", Code(value), lost->format),
                        lost->from, lost->to);
   }
   return "";

@@ -35,14 +35,14 @@ class PartedSentences : public Relations {
   Parted WithTheSameCasts(Parted parted) const;
   Divergence Said(DivergenceKind kind, const Parted& all) const;
   Sentence PrecisionSentenceOf(const Divergence& divergence, const Parted& parted) const;
-  /// What is said of `value` without its name: two values share a cause where all else that is said of them is the same, the operands
-  /// included.
-  static std::string CauseOf(const std::string& sentence, const std::string& value);
   Side MakeSide(const std::set<size_t>& members, size_t speaker) const;
-  /// Sets `has_cause` too.
-  std::string SentenceOf(Divergence* divergence, const Side& a, const Side& b, const Parted& parted) const;
+  static void Take(const Sentence& sentence, Divergence* divergence);
+  /// Of every kind but precision. Sets the sentence, its summary and `has_cause`.
+  void Tell(const Side& a, const Side& b, const Parted& parted, Divergence* divergence) const;
   /// An operand of the step that gives `value`, which in each pair differs wherever the value does; empty without one.
   std::string ComesFrom(const Parted& parted, const std::string& value) const;
+  /// The operands of the step that gives `value` in which any pair differs.
+  std::vector<std::string> DifferingOperandsOf(const Parted& parted, const std::string& value) const;
   /// In how many elements of `name` two differ although every operand has the same bits there: what it is computed from does not
   /// tell why. Known of elementwise steps alone.
   int64_t DifferFromEqual(size_t i, size_t j, const std::string& name) const;

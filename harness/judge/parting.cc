@@ -8,6 +8,7 @@
 #include <map>
 
 #include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "harness/judge/label.h"
 #include "harness/judge/side.h"
 #include "harness/num/float_format.h"
@@ -56,9 +57,9 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
   }
   for (const auto& [operand, reads] : left) {
     if (operand.ends_with("@" + value)) continue;
-    const std::string what = IsInside(value, operand)
-                                 ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
-                                 : Braced(NumberPhrase(test_case, operand, value));
+    const std::string what = IsInside(value, operand) ? "the " + Braced(StepInside(operand, value)) +
+                                                            " inside " + Braced(Code(value))
+                                                      : Braced(NumberPhrase(test_case, operand, value));
     const bool is_number =
         std::isdigit(static_cast<unsigned char>(what.back())) != 0 && !what.starts_with("operand ");
     const size_t at = operand.find('@');
@@ -66,10 +67,11 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
     const bool is_step = !IsInside(value, operand) && test_case.FindTensor(operand) == nullptr;
     const std::string when =
         is_number || is_step
-            ? " when computing " + Braced(at == std::string::npos ? value : operand.substr(at + 1))
+            ? " when computing " + Braced(Code(at == std::string::npos ? value : operand.substr(at + 1)))
             : "";
-    const Phrase phrase = is_step && !is_number ? Phrase{"reads", "read", Braced(operand) + " as {}" + when}
-                                                : Phrase{"rounds", "round", what + " to {}" + when};
+    const Phrase phrase = is_step && !is_number
+                              ? Phrase{"reads", "read", Braced(Code(operand)) + " as {}" + when}
+                              : Phrase{"rounds", "round", what + " to {}" + when};
     auto in = Compare(reads, LookupOr(right, operand), kOfOperands, phrase);
     if (!in) continue;
     const auto flushes = [](const std::vector<RoundSpec>& each) {
@@ -99,9 +101,9 @@ std::optional<Parting> FindPartialGradient(const std::string& value, const Class
   // A gradient that is rounded as it is added up differs wherever that shows; a mask that rounding changes does in few elements.
   for (const auto& [cut, roundings] : a.cuts) {
     if (!cut.starts_with(kPartialGradient)) continue;
-    auto found =
-        Compare(roundings, LookupOr(b.cuts, cut), kOfIntermediates,
-                {"rounds", "round", Braced(value) + " to {} after each contribution that is added to it"});
+    auto found = Compare(
+        roundings, LookupOr(b.cuts, cut), kOfIntermediates,
+        {"rounds", "round", Braced(Code(value)) + " to {} after each contribution that is added to it"});
     if (found) return found;
   }
   return std::nullopt;
@@ -130,7 +132,7 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
   if (told.empty()) return std::nullopt;
   return Compare(a.cuts.at(told.front()), b.cuts.at(told.front()), kOfIntermediates,
                  {"rounds", "round",
-                  fmt::format("{} to {{}} when computing {}", Braced(JoinNames(told)), Braced(value))});
+                  fmt::format("{} to {{}} when computing {}", Braced(JoinCode(told)), Braced(Code(value)))});
 }
 
 /// A step before `value` may be what is rounded, by one model at least, and not its result.
@@ -166,11 +168,11 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   const bool inside =
       (only_own(left) && HasStepsInside(value, left)) || (only_own(right) && HasStepsInside(value, right));
   const std::string through =
-      twice && inside ? fmt::format("at least one step inside {} to {{}}", Braced(value))
-      : twice         ? fmt::format("{} to {{}} along the way, before its {} output", Braced(value), own)
+      twice && inside ? fmt::format("at least one step inside {} to {{}}", Braced(Code(value)))
+      : twice ? fmt::format("an intermediate of {} to {{}}, before its {} output", Braced(Code(value)), own)
       : RoundsOnTheWay(value, left) || RoundsOnTheWay(value, right)
-          ? fmt::format("at least one intermediate of {} to {{}}", Braced(value))
-          : fmt::format("{} to {{}} {}", Braced(value), where);
+          ? fmt::format("at least one intermediate of {} to {{}}", Braced(Code(value)))
+          : fmt::format("{} to {{}} {}", Braced(Code(value)), where);
   auto mid = narrowly
                  ? std::nullopt
                  : Compare(left.facets.mid, right.facets.mid, kOfIntermediates, {"rounds", "round", through});
@@ -188,9 +190,10 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   }
   if (auto partial = FindPartialGradient(value, left, right)) return partial;
   for (const auto& [name, roundings] : left.cuts) {
-    auto cut = Compare(
-        roundings, LookupOr(right.cuts, name), kOfIntermediates,
-        {"rounds", "round", fmt::format("{} to {{}} when computing {}", Braced(name), Braced(value))});
+    auto cut =
+        Compare(roundings, LookupOr(right.cuts, name), kOfIntermediates,
+                {"rounds", "round",
+                 fmt::format("{} to {{}} when computing {}", Braced(Code(name)), Braced(Code(value)))});
     if (cut) return cut;
   }
   const bool steps =
@@ -202,7 +205,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   const std::string what = !steps ? "" : sums ? "the sums inside " : "the steps inside ";
   auto acc = Compare(left.facets.acc, right.facets.acc,
                      {sums || !steps ? "accumulates" : "computes", sums || !steps ? "accumulate" : "compute",
-                      what + Braced(value) + " in {}"});
+                      what + Braced(Code(value)) + " in {}"});
   if (!acc) return acc;
   // Beside a format that is known, one that is not is another one: that is all there is to say of it.
   const auto told = [](const Classification& each) { return Accumulators(each.facets.acc) != OpenFormat(); };
@@ -263,17 +266,17 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   }
   if (found.empty() && left.form != right.form) {
     const auto deed = [&](const Classification& side) {
-      return side.form.empty() ? Deed{} : Say("computes", "compute", value + " as " + side.form);
+      return side.form.empty() ? Deed{} : Say("computes", "compute", Code(value) + " as " + Code(side.form));
     };
     return Parting{.a = deed(left), .b = deed(right)};
   }
   for (Parting& operand : FindOperands(test_case, value, left, right)) found.push_back(std::move(operand));
   if (!found.empty()) return Together(found);
   if (auto prod = Compare(left.facets.prod, right.facets.prod, kOfProducts,
-                          {"rounds", "round", "each product in " + Braced(value) + " to {}"}))
+                          {"rounds", "round", "each product in " + Braced(Code(value)) + " to {}"}))
     return prod;
   if (auto out = Compare(left.facets.out, right.facets.out, kOfStores,
-                         {"stores", "store", Braced(value) + " as {}"}))
+                         {"stores", "store", Braced(Code(value)) + " as {}"}))
     return out;
   return FindNarrowAnywhere(value, left, right);
 }

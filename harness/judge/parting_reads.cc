@@ -60,7 +60,7 @@ bool IsUnrounded(const Words& words) { return words == Words{"unrounded"}; }
 /// "computes g from the unrounded s and t"; nothing without an operand.
 Deed FromUnrounded(const std::string& value, const std::vector<std::string>& operands) {
   if (operands.empty()) return {};
-  return Say("computes", "compute", fmt::format("{} from the unrounded {}", value, JoinNames(operands)));
+  return Say("computes", "compute", fmt::format("{} from the unrounded {}", Code(value), JoinCode(operands)));
 }
 
 /// Every operand that a side reads unrounded and in no other way. Its results and the count of them follow from all of these together:
@@ -87,8 +87,9 @@ Deed FromOneOf(const std::string& value, const Words& together) {
   });
   if (!common.empty()) return FromUnrounded(value, common);
   Words either;
-  for (const Words& set : sets) either.push_back(JoinNames(set));
-  return Say("computes", "compute", fmt::format("{} from the unrounded {}", value, Join(either, ", or ")));
+  for (const Words& set : sets) either.push_back(JoinCode(set));
+  return Say("computes", "compute",
+             fmt::format("{} from the unrounded {}", Code(value), Join(either, ", or ")));
 }
 
 }  // namespace
@@ -115,14 +116,14 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
       if (IsUnrounded(mine)) return FromUnrounded(value, {operand});
       if (mine == Words{"flushed"})
         return Say("takes", "take",
-                   operand == value
-                       ? "subnormal results of " + value + " as zero"
-                       : fmt::format("subnormals of {} as zero when computing {}", operand, value));
+                   operand == value ? "subnormal results of " + Code(value) + " as zero"
+                                    : fmt::format("subnormals of {} as zero when computing {}", Code(operand),
+                                                  Code(value)));
       Words formats = mine;
       std::erase(formats, "unrounded");
       const std::string way =
           (formats.size() < mine.size() ? "unrounded or as " : "as ") + Join(formats, " or ");
-      return Say("reads", "read", fmt::format("{} {} when computing {}", operand, way, value));
+      return Say("reads", "read", fmt::format("{} {} when computing {}", Code(operand), way, Code(value)));
     };
     found.push_back({.a = deed(words), .b = deed(others)});
   }

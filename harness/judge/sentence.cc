@@ -35,28 +35,27 @@ std::string ShowOfAll(const Side& side, const std::string& value) {
   return InParentheses(Join(parts, "; "));
 }
 
-/// Of backends with one outcome, as the speaker of `side` has it.
+/// What backends with one outcome do, as the speaker of `side` has it: "raises RuntimeError ("...")".
 std::string DescribeOneOutcome(const Side& side) {
   const Outcome& outcome = side.speaker.result->outcome;
-  const std::string names = JoinNames(side.names);
   if (outcome.kind == OutcomeKind::kCrashed) {
-    return fmt::format("{} {}{}", names, Verb(side, "crashes", "crash"),
+    return fmt::format("{}{}", Verb(side, "crashes", "crash"),
                        outcome.error_class.empty() ? "" : " with " + FirstLine(outcome.error_class, 40));
   }
   if (outcome.kind == OutcomeKind::kRaised) {
     constexpr size_t kShown = 140;
     std::string text = FirstLine(outcome.text, kShown);
-    return fmt::format("{} {} {}{}", names, Verb(side, "raises", "raise"),
+    return fmt::format("{} {}{}", Verb(side, "raises", "raise"),
                        outcome.error_class.empty() ? "an error" : FirstLine(outcome.error_class, 80),
                        text.empty() ? "" : fmt::format(" (\"{}\")", text));
   }
   const CaseResult& result = *side.speaker.result;
-  if (result.value_order.empty()) return fmt::format("{} {}", names, Verb(side, "completes", "complete"));
+  if (result.value_order.empty()) return std::string(Verb(side, "completes", "complete"));
   const std::string& first = result.value_order.front();
   const auto value = result.values.find(first);
-  if (value == result.values.end()) return fmt::format("{} {}", names, Verb(side, "completes", "complete"));
+  if (value == result.values.end()) return std::string(Verb(side, "completes", "complete"));
   std::string text =
-      fmt::format("{} {} {} as {}", names, Verb(side, "returns", "return"), first, Name(value->second.dtype));
+      fmt::format("{} {} as {}", Verb(side, "returns", "return"), Code(first), Name(value->second.dtype));
   // A label that must name many words says less than the cell of the matrix.
   constexpr size_t kLongestLabel = 100;
   const std::string& label = value->second.classification.label;
@@ -66,7 +65,10 @@ std::string DescribeOneOutcome(const Side& side) {
 
 /// Who raises or crashes does so in one way or in several, each of which is told.
 std::string DescribeOutcome(const Side& side) {
-  if (side.speaker.result->outcome.kind == OutcomeKind::kCompleted) return DescribeOneOutcome(side);
+  const auto told = [](const Side& each) {
+    return fmt::format("{} {}", JoinNames(each.names), DescribeOneOutcome(each));
+  };
+  if (side.speaker.result->outcome.kind == OutcomeKind::kCompleted) return told(side);
   std::vector<Side> ways;
   for (size_t i = 0; i < side.results.size(); ++i) {
     const Outcome& mine = side.results[i]->outcome;
@@ -81,7 +83,7 @@ std::string DescribeOutcome(const Side& side) {
     way.names.push_back(side.names[i]);
   }
   std::vector<std::string> clauses;
-  for (const Side& way : ways) clauses.push_back(DescribeOneOutcome(way));
+  for (const Side& way : ways) clauses.push_back(told(way));
   return Join(clauses, ", ");
 }
 
@@ -122,15 +124,18 @@ std::string BesideWhatIsWritten(const Side& side, const Side& others, const std:
   }
   if (!found) return "";
   const size_t k = *found;
-  return fmt::format(": {}{} is {}{}, expected {} ({} of {} elements{})", value,
-                     Bracketed(Coordinates(shown[k], data->shape)), FormatDecimal(data->At(shown[k])),
-                     OnWhom(side, value, shown[k]), FormatDecimal(classification.as_written[k]),
-                     ShownCounts(side, value), classification.shown_of,
-                     classification.shown_of < data->size() ? " looked at" : "");
+  return fmt::format(": {} is {}{}, expected {} ({} of {} elements{})",
+                     Code(value + Bracketed(Coordinates(shown[k], data->shape))),
+                     FormatDecimal(data->At(shown[k])), OnWhom(side, value, shown[k]),
+                     FormatDecimal(classification.as_written[k]), ShownCounts(side, value),
+                     classification.shown_of, classification.shown_of < data->size() ? " looked at" : "");
 }
 
+/// Where both sides do what is known of either.
+constexpr std::string_view kStillDiffer = "their results differ for a reason that was not found";
+
 std::string Spell(const Cast& cast) {
-  return fmt::format("{} to {} of {} under {}", cast.from, cast.to, Bracketed(cast.shape),
+  return fmt::format("a tensor of shape {} from {} to {} in `{}`", Bracketed(cast.shape), cast.from, cast.to,
                      FirstLine(cast.under, 60));
 }
 
@@ -140,21 +145,34 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
   return DescribeManner(test_case, value, result, WideSums::kTold).text;
 }
 
-std::string OutcomeSentence(const Side& left, const Side& right) {
+std::string OfAnyValue(std::string text, const std::string& value) {
+  const std::string name = Code(value);
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
+    text.replace(at, name.size(), "a value");
+  return text;
+}
+
+Sentence OutcomeSentence(const Side& left, const Side& right) {
   const bool left_first = left.speaker.result->outcome.kind != OutcomeKind::kCompleted;
   const Side& first = left_first ? left : right;
   const Side& second = left_first ? right : left;
-  return fmt::format("{}; {}.", DescribeOutcome(first), DescribeOutcome(second));
+  Side one{.names = {""}, .speaker = first.speaker};
+  return {.claim = fmt::format("{}; {}", DescribeOutcome(first), DescribeOutcome(second)),
+          .witness = "",
+          .summary = DescribeOneOutcome(one)};
 }
 
-std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
-                          std::string_view right) {
+Sentence DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
+                       std::string_view right) {
   const auto clause = [&](const Side& side, std::string_view dtype) {
     if (dtype == "none")
-      return fmt::format("{} {} no {}", JoinNames(side.names), Verb(side, "gives", "give"), value);
-    return fmt::format("{} {} {} as {}", JoinNames(side.names), Verb(side, "gives", "give"), value, dtype);
+      return fmt::format("{} {} no {}", JoinNames(side.names), Verb(side, "gives", "give"), Code(value));
+    return fmt::format("{} {} {} as {}", JoinNames(side.names), Verb(side, "gives", "give"), Code(value),
+                       dtype);
   };
-  return fmt::format("{}; {}.", clause(a, left), clause(b, right));
+  return {.claim = fmt::format("{}; {}", clause(a, left), clause(b, right)),
+          .witness = "",
+          .summary = left == "none" ? "gives no such value" : fmt::format("gives a value as {}", left)};
 }
 
 Sentence DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
@@ -165,15 +183,15 @@ Sentence DeedSentence(const Side& doers, const Side& others, const std::string& 
   return {fmt::format("{}{} {}; {}{} {}{}", JoinNames(doers.names), likely,
                       Verb(doers, deed.singular, deed.plural), JoinNames(others.names), likely,
                       Verb(others, "does not", "do not"), although),
-          std::move(witness)};
+          std::move(witness), OfAnyValue(deed.singular, value)};
 }
 
 Sentence UnexplainedSentence(const Side& who, const Side& others, const std::string& value) {
   std::string witness = BesideWhatIsWritten(who, others, value);
   if (witness.empty()) witness = Witness(who, others, value);
   return {fmt::format("{} {} {} in a way that is not explained{}", JoinNames(who.names),
-                      Verb(who, "computes", "compute"), value, ShowOfAll(who, value)),
-          std::move(witness)};
+                      Verb(who, "computes", "compute"), Code(value), ShowOfAll(who, value)),
+          std::move(witness), "computes a value in a way that is not explained"};
 }
 
 Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
@@ -185,7 +203,7 @@ Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, 
   if (!parting || (parting->a.Nothing() && parting->b.Nothing())) {
     const auto clause = [&](const Side& side, const std::string& how) {
       return fmt::format("{}{} {} {} {}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
-                         value, how);
+                         Code(value), how);
     };
     const auto how = [&](const Side& side) {
       const ValueResult& own = ValueOf(side, value);
@@ -194,15 +212,23 @@ Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, 
                  : DescribeClass(test_case, value, own);
     };
     const std::string how_left = how(a), how_right = how(b);
+    // What cannot be explained is not the same twice: how far it is off belongs to one value.
+    const auto summary = [&](const ValueResult& own, const std::string& text) {
+      return own.classification.kind == ClassificationKind::kUnmodelled
+                 ? std::string("computes a value in a way that is not explained")
+                 : OfAnyValue(fmt::format("computes {} {}", Code(value), text), value);
+    };
     // Where both round inside the op, that the sums of one of them are known to be wide is not what parts them.
     const Manner bare = DescribeManner(test_case, value, left, WideSums::kLeftOut);
     const bool rounds =
         bare.names_inside && bare.text == DescribeManner(test_case, value, right, WideSums::kLeftOut).text;
     if (how_left == how_right || (rounds && (how_left == bare.text || how_right == bare.text)))
-      return {fmt::format("{}, and so {} {}, with other results", clause(a, rounds ? bare.text : how_left),
-                          Verb(b, "does", "do"), JoinNames(b.names)),
-              Witness(a, b, value)};
-    return {fmt::format("{}; {}", clause(a, how_left), clause(b, how_right)), Witness(a, b, value)};
+      return {fmt::format("{}; {} {} the same, and {}", clause(a, rounds ? bare.text : how_left),
+                          JoinNames(b.names), Verb(b, "does", "do"), kStillDiffer),
+              Witness(a, b, value), summary(left, rounds ? bare.text : how_left)};
+    return {fmt::format("{}; {}", clause(a, how_left), clause(b, how_right)), Witness(a, b, value),
+            right.classification.kind == ClassificationKind::kUnmodelled ? summary(right, how_right)
+                                                                         : summary(left, how_left)};
   }
   const bool a_first = !parting->a.Nothing();
   const Side& first = a_first ? a : b;
@@ -211,10 +237,10 @@ Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, 
   const Deed& other = a_first ? parting->b : parting->a;
   // Where both do, what each does to which step is not all that is known of it: their results differ.
   if (deed == other)
-    return {fmt::format("{}{} {}, and so {} {}, with other results", JoinNames(first.names), likely,
-                        Verb(first, deed.singular, deed.plural), Verb(second, "does", "do"),
-                        JoinNames(second.names)),
-            Witness(first, second, value)};
+    return {fmt::format("{}{} {}; {} {} the same, and {}", JoinNames(first.names), likely,
+                        Verb(first, deed.singular, deed.plural), JoinNames(second.names),
+                        Verb(second, "does", "do"), kStillDiffer),
+            Witness(first, second, value), OfAnyValue(deed.singular, value)};
   const std::string second_deed =
       other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
                       : std::string(Verb(second, other.singular, other.plural));
@@ -222,7 +248,7 @@ Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, 
   if (witness.empty()) witness = Witness(first, second, value);
   return {fmt::format("{}{} {}; {}{} {}", JoinNames(first.names), likely,
                       Verb(first, deed.singular, deed.plural), JoinNames(second.names), likely, second_deed),
-          std::move(witness)};
+          std::move(witness), OfAnyValue(deed.singular, value)};
 }
 
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
@@ -234,10 +260,10 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
     effects.push_back(fmt::format("{} ({} of {} elements{}{})", each.backend,
                                   each.of.number + each.of.special, each.of.elements,
                                   ulp > 0 ? fmt::format(", by up to {} ulp", Ulps(ulp)) : "",
-                                  each.same_as.empty() ? "" : ", to the bits of " + JoinNames(each.same_as)));
+                                  each.same_as.empty() ? "" : "; it then equals " + JoinNames(each.same_as)));
   }
   const std::string changes =
-      fmt::format(" Observing all steps changes {} on {}", divergence.value, JoinNames(effects));
+      fmt::format(" Observing all steps changes {} on {}", Code(divergence.value), JoinNames(effects));
   if (steps == nullptr) return changes + ".";
   // One of `changed` on one side of the step, and whom it parts from on the other.
   const auto parts = [&](const Divergence& step) {
@@ -264,7 +290,7 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
       continue;
     }
     std::string text = step.claim;
-    if (!step.also.empty()) text += fmt::format("; the same for {}", JoinNames(step.also));
+    if (!step.also.empty()) text += fmt::format("; the same for {}", JoinCode(step.also));
     told.push_back(std::move(text));
   }
   if (told.empty())
@@ -276,25 +302,26 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
                                  : fmt::format(". {} more steps differ", more));
 }
 
-std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
-  const std::string_view verb = gap.basis == "proved" ? "prove" : "make it likely";
-  if (gap.kind == GraphGap::Kind::kAppeared) {
-    return fmt::format(
-        "In {}, no stage of the trace names a format so narrow; the numbers of {} {} {} ({} -> {}).", backend,
-        gap.value, verb, gap.format, gap.from, gap.to);
-  }
-  if (gap.by == GraphGap::By::kOp)
-    return fmt::format(
-        "In {}, the {} stage gives {} when computing {}; the numbers {} that nothing was rounded so ({} -> "
-        "{}).",
-        backend, gap.from, gap.format, gap.value, verb, gap.from, gap.to);
-  return fmt::format(
-      "In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,
-      gap.from, gap.value, gap.format, verb, gap.from, gap.to);
+Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap) {
+  const bool proved = gap.basis == "proved";
+  const std::string value = Code(gap.value), stages = fmt::format("{} -> {}", gap.from, gap.to);
+  if (gap.kind == GraphGap::Kind::kAppeared)
+    return {.claim = fmt::format("{} {} {} to {}, and no stage of its trace shows that ({})", backend,
+                                 proved ? "rounds" : "likely rounds", value, gap.format, stages),
+            .witness = "",
+            .summary = fmt::format("rounds a value to {}, which no stage of its trace shows", gap.format)};
+  const std::string does = gap.by == GraphGap::By::kOp
+                               ? fmt::format("computes {} in {}", value, gap.format)
+                               : fmt::format("rounds {} to {} and back", value, gap.format);
+  return {
+      .claim = fmt::format("The {} stage of {} {}, but what is executed {} ({})", gap.from, backend, does,
+                           proved ? "does not: the results prove it" : "likely does not", stages),
+      .witness = "",
+      .summary = OfAnyValue(fmt::format("has a stage that {}, and does not execute that", does), gap.value)};
 }
 
-std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
-                          std::span<const Cast> right) {
+Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
+                       std::span<const Cast> right) {
   bool once_more = false;  // what one side does more often the other does too
   // A kind of cast that is made more often is told once, by an op that makes it more often.
   const auto only = [&](std::span<const Cast> mine, std::span<const Cast> theirs) {
@@ -324,7 +351,8 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
       extra.resize(kMostSpelled);
       extra.push_back(fmt::format("and {} more", more));
     }
-    return fmt::format("{} {} {}", JoinNames(side.names), Verb(side, "casts", "cast"), Join(extra, ", "));
+    return fmt::format("{} {} {}", JoinNames(side.names), Verb(side, "converts", "convert"),
+                       Join(extra, ", "));
   };
   const auto left_only = only(left, right);
   const auto right_only = only(right, left);
@@ -336,7 +364,10 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
     clauses.push_back(fmt::format("{} {}", JoinNames(silent.names),
                                   once_more ? Verb(silent, "does so less often", "do so less often")
                                             : Verb(silent, "does not", "do not")));
-  return fmt::format("The bits agree, but in the {} stage {}.", stage, Join(clauses, "; "));
+  return {.claim =
+              fmt::format("The results agree bit by bit, but in the {} stage {}", stage, Join(clauses, "; ")),
+          .witness = "",
+          .summary = "has other casts in its trace"};
 }
 
 }  // namespace ulpscope

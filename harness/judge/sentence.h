@@ -13,17 +13,20 @@
 
 namespace ulpscope {
 
-/// A claim, and an element that shows it (": y[0] is 2 against 2.5"; "" without one).
+/// A claim, an element that shows it (": `y[0]` is 2 on a and 2.5 on b"; "" without one), and what one side does, whichever side and
+/// value it is.
 struct Sentence {
-  std::string claim, witness;
+  std::string claim, witness, summary;
 
   std::string Text() const { return claim + witness + "."; }
 };
 
-std::string OutcomeSentence(const Side& left, const Side& right);
+/// "rounds a value to bfloat16" of "rounds `y` to bfloat16".
+std::string OfAnyValue(std::string text, const std::string& value);
+Sentence OutcomeSentence(const Side& left, const Side& right);
 /// `left` and `right` are dtype names, "none" for a value that does not exist.
-std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
-                          std::string_view right);
+Sentence DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
+                       std::string_view right);
 /// `although` is added to the side that does not round (", although its graph converts").
 Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                            std::string_view basis, std::string_view although);
@@ -35,17 +38,23 @@ Sentence DeedSentence(const Side& doers, const Side& others, const std::string& 
 Sentence UnexplainedSentence(const Side& who, const Side& others, const std::string& value);
 /// How the value was computed, as far as the numbers tell: what they leave open is left out.
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result);
-std::string GraphGapSentence(const std::string& backend, const GraphGap& gap);
+Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap);
+/// What is known of the operands of a step that gives a value in which two sides differ.
+struct DifferingOperands {
+  std::string everywhere;  ///< an operand that differs wherever the value does; empty without one
+  std::vector<std::string>
+      names;               ///< those that differ somewhere; empty where the step's operands are not known
+  int64_t from_equal = 0;  ///< elements of a carried value in which no operand differs
+};
 /// For the kinds order, bits, value, special and carried. `differences`: of every pair, one of `a` and one of `b`; that of the
-/// speakers first. `from`: an operand that differs wherever the value does; empty without one. `from_equal`: in how many elements of
-/// a carried value no operand differs. Clears `has_cause` of a difference of which nothing but its size is known.
+/// speakers first. Clears `has_cause` of a difference of which nothing but its size is known, and sets the summary.
 std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side& b,
                                std::span<const TensorDifference* const> differences,
-                               const std::string& from = "", int64_t from_equal = 0);
+                               const DifferingOperands& operands);
 /// Whether infinities can come of too large numbers alone, or of divisions by zero and the like too.
 enum class Infinity { kOverflow, kAny };
 /// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.
-std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
+Sentence RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
 /// What observing all steps changes on one backend.
 struct ObservedChange {
   std::string backend;
@@ -57,7 +66,7 @@ struct ObservedChange {
 /// why. `steps`: null where the divergence has a cause already.
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
                                   const std::vector<Divergence>* steps);
-std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
-                          std::span<const Cast> right);
+Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
+                       std::span<const Cast> right);
 
 }  // namespace ulpscope

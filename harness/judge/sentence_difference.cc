@@ -106,11 +106,9 @@ Shown ShownElement(const Side& a, const Side& b, const std::string& value, bool 
   return shown;
 }
 
-/// "2.5", "2.5 on jax" where the side is not of one mind.
-std::string ShownValue(const Side& side, const CaseResult& member, const TensorData& tensor,
-                       const std::string& value, int64_t index) {
-  const std::string text = FormatDecimal(tensor.At(index));
-  return IsShared(side, value, index) ? text : text + " on " + member.backend;
+/// "2.5 on jax".
+std::string ShownValue(const CaseResult& member, const TensorData& tensor, int64_t index) {
+  return FormatDecimal(tensor.At(index)) + " on " + member.backend;
 }
 
 /// What every backend of a side gave.
@@ -144,7 +142,7 @@ Flushes WhoFlushes(const Side& a, const Side& b, const std::string& value) {
 std::string FlushSentence(const Side& zero, const Side& keeps, const std::string& value) {
   return fmt::format("{} {} zero where {} {} subnormal numbers in {}", JoinNames(zero.names),
                      Verb(zero, "gives", "give"), JoinNames(keeps.names), Verb(keeps, "gives", "give"),
-                     value);
+                     Code(value));
 }
 
 /// "jax computes it as x * (1 / s)", of sides that compute a step by other steps than its own, where that tells the sides apart.
@@ -159,8 +157,8 @@ std::string FormsOf(const Side& a, const Side& b, const std::string& value) {
     });
     if (!shared) return "";
     if (!form.empty())
-      clauses.push_back(
-          fmt::format("{} {} it as {}", JoinNames(side->names), Verb(*side, "computes", "compute"), form));
+      clauses.push_back(fmt::format("{} {} it as {}", JoinNames(side->names),
+                                    Verb(*side, "computes", "compute"), Code(form)));
   }
   return Join(clauses, ", ");
 }
@@ -253,24 +251,26 @@ std::pair<OutOfRange, OutOfRange> CountOutOfRange(const Side& mine, const Side& 
 }  // namespace
 
 std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side& b,
-                               std::span<const TensorDifference* const> differences, const std::string& from,
-                               int64_t from_equal) {
+                               std::span<const TensorDifference* const> differences,
+                               const DifferingOperands& operands) {
   const DivergenceKind kind = divergence->kind;
   const std::string& value = divergence->value;
   const bool special = kind == DivergenceKind::kSpecial ||
                        (kind == DivergenceKind::kCarried && differences.front()->number == 0);
   const Shown shown = ShownElement(
       a, b, value, special, special ? differences.front()->first_special : differences.front()->first_number);
-  const std::string where = Bracketed(Coordinates(shown.index, ValueOf(a, value).shape)),
-                    left = ShownValue(a, *shown.left, *shown.of_left, value, shown.index),
-                    right = ShownValue(b, *shown.right, *shown.of_right, value, shown.index);
-  const std::string witness = fmt::format("{} = {} against {}", where, left, right);
+  const std::string where = Code(value + Bracketed(Coordinates(shown.index, ValueOf(a, value).shape))),
+                    left = ShownValue(*shown.left, *shown.of_left, shown.index),
+                    right = ShownValue(*shown.right, *shown.of_right, shown.index);
+  const std::string witness = fmt::format("{} is {} and {}", where, left, right),
+                    turned = fmt::format("{} is {} and {}", where, right, left);
   const std::string share = Share(differences, special ? Counted::kSpecials : Counted::kNumbers);
   double largest = 0;
   for (const TensorDifference* each : differences) largest = std::max(largest, each->largest_ulp);
   const std::string other = JoinNames(b.names);
   const std::string differs =
       fmt::format("{} {} from {}", JoinNames(a.names), Verb(a, "differs", "differ"), other);
+  divergence->summary = "differs in a value";
   if (kind == DivergenceKind::kSpecial) {
     const bool signs = std::ranges::all_of(
         differences, [](const TensorDifference* each) { return each->special == each->zero_signs; });
@@ -279,40 +279,55 @@ std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side
                second = ValueOf(b, value).classification.wrong_zeros > 0;
     if (signs && first != second) {
       const Side &wrong = first ? a : b, &sound = first ? b : a;
+      divergence->summary = "gives zeros of a value the wrong sign";
       return fmt::format("{} {} zeros of {} the wrong sign ({}, e.g. {}); {} {}.", JoinNames(wrong.names),
-                         Verb(wrong, "gives", "give"), value, share,
-                         first ? witness : fmt::format("{} = {} against {}", where, right, left),
+                         Verb(wrong, "gives", "give"), Code(value), share, first ? witness : turned,
                          JoinNames(sound.names), Verb(sound, "does not", "do not"));
     }
+    divergence->summary =
+        fmt::format("differs in the {} of a value", signs ? "signs of zeros" : "special values");
     return fmt::format("{} in the {} of {} ({}, e.g. {}).", differs,
-                       signs ? "signs of zeros" : "special values", value, share, witness);
+                       signs ? "signs of zeros" : "special values", Code(value), share, witness);
   }
   const std::string spread = Ulps(largest);
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
-    const std::string bound = fmt::format("{:.2g} of the largest value; rounding explains up to {:.2g}",
-                                          divergence->size.Relative(), divergence->bound);
+    const std::string relative = fmt::format("{:.2g}", divergence->size.Relative()),
+                      bound = fmt::format("{:.2g}", divergence->bound);
     if (kind == DivergenceKind::kBits)
-      return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}) by last bits only ({}); {}.", differs,
-                         value, share, spread, witness, bound,
-                         from.empty() ? HowFarOff(a, b, value)
-                                      : from + ", which it is computed from, differs there already");
-    return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation {} it ({}).",
-                       differs, value, share, spread, witness,
-                       divergence->basis == "proved" ? "explains" : "may explain", bound);
+      return fmt::format(
+          "{} in {} ({}, by up to {} ulp, e.g. {}): by no more than rounding, at most {} of its largest "
+          "value, of "
+          "which rounding may change {}; {}.",
+          differs, Code(value), share, spread, witness, relative, bound,
+          operands.everywhere.empty()
+              ? HowFarOff(a, b, value)
+              : fmt::format("its operand {} differs there already", Code(operands.everywhere)));
+    return fmt::format(
+        "{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation {} it, at most {} of its "
+        "largest "
+        "value, of which another order may change {}.",
+        differs, Code(value), share, spread, witness,
+        divergence->basis == "proved" ? "explains" : "may explain", relative, bound);
   }
   if (kind == DivergenceKind::kCarried)
     return fmt::format(
-        "{} in {} ({}{}, e.g. {}): its operands already differ{}.", differs, value,
-        Share(differences, Counted::kAll), largest > 0 ? ", by up to " + spread + " ulp" : "", witness,
-        from_equal > 0
-            ? fmt::format("; in {}{} of these elements it does not, and why they differ was not found",
-                          differences.size() > 1 ? "up to " : "", from_equal)
+        "{} in {} ({}{}, e.g. {}): {} already {}{}.", differs, Code(value), Share(differences, Counted::kAll),
+        largest > 0 ? ", by up to " + spread + " ulp" : "", witness,
+        operands.names.empty()       ? "its operands"
+        : operands.names.size() == 1 ? "its operand " + Code(operands.names.front())
+                                     : "its operands " + JoinCode(operands.names),
+        operands.names.size() == 1 ? "differs" : "differ",
+        operands.from_equal > 0
+            ? fmt::format("; in {}{} of these elements the operands are equal, and no cause was found",
+                          differences.size() > 1 ? "up to " : "", operands.from_equal)
             : "");
   divergence->has_cause = false;
   if (const auto flushes = WhoFlushes(a, b, value); flushes != Flushes::kNeither) {
     const bool a_flushes = flushes == Flushes::kFirst;
+    divergence->has_cause = true;
+    divergence->summary = "gives zero for subnormal numbers of a value";
     return fmt::format("{} ({}, e.g. {}).", FlushSentence(a_flushes ? a : b, a_flushes ? b : a, value), share,
-                       a_flushes ? witness : fmt::format("{} = {} against {}", where, right, left));
+                       a_flushes ? witness : turned);
   }
   const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
   std::vector<std::string> asked;
@@ -322,18 +337,18 @@ std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side
     if (on_the_way.empty()) continue;
     asked.push_back(fmt::format("{}{} {} when computing {}", JoinNames(side->names),
                                 classification.rests_on_likelihood ? " likely" : "",
-                                DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
+                                DescribeOnTheWay(on_the_way, side->names.size() > 1), Code(value)));
   }
   if (!asked.empty()) {
     divergence->has_cause = true;
-    return fmt::format("{} in {} ({}{}, e.g. {}): where its steps are not observed, {}.", differs, value,
+    return fmt::format("{} in {} ({}{}, e.g. {}): in the run without observation, {}.", differs, Code(value),
                        share, size, witness, Join(asked, "; "));
   }
-  return fmt::format("{} in {} ({}{}, e.g. {}{}).", differs, value, share, size, witness,
+  return fmt::format("{} in {} ({}{}, e.g. {}{}).", differs, Code(value), share, size, witness,
                      LabelsOf(a, b, value));
 }
 
-std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity) {
+Sentence RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity) {
   const TensorData &left = *TensorOf(a, value), &right = *TensorOf(b, value);
   const auto clause = [&](const Side& side, const Side& other) -> std::string {
     const auto [infinite, nan] = CountOutOfRange(side, other, value);
@@ -350,23 +365,29 @@ std::string RangeSentence(const Side& a, const Side& b, const std::string& value
     }
     if (deeds.empty()) return "";
     std::string text = fmt::format("{} {} in {} ({} of {} elements", JoinNames(side.names),
-                                   Join(deeds, " and "), value, Join(counts, " and "), left.size());
+                                   Join(deeds, " and "), Code(value), Join(counts, " and "), left.size());
     const TensorData &mine = *TensorOf(side, value), &rival = *TensorOf(other, value);
     for (int64_t k = 0; k < mine.size(); ++k) {
       if (std::isfinite(mine.At(k)) || !std::isfinite(rival.At(k))) continue;
-      text += fmt::format(", first {} = {}{} against {}{}", Bracketed(Coordinates(k, mine.shape)),
-                          FormatDecimal(mine.At(k)), OnWhom(side, value, k), FormatDecimal(rival.At(k)),
-                          OnWhom(other, value, k));
+      text += fmt::format(", first {} is {} on {} and {} on {}",
+                          Code(value + Bracketed(Coordinates(k, mine.shape))), FormatDecimal(mine.At(k)),
+                          side.speaker.result->backend, FormatDecimal(rival.At(k)),
+                          other.speaker.result->backend);
       break;
     }
     return text + ")";
   };
   ULPSCOPE_CHECK(left.size() == right.size(), "tensors of one shape");
   const std::string first = clause(a, b), second = clause(b, a);
-  if (!first.empty() && !second.empty()) return fmt::format("{}; {}.", first, second);
+  const std::string summary =
+      infinity == Infinity::kOverflow ? "overflows in a value" : "leaves the finite range in a value";
+  if (!first.empty() && !second.empty())
+    return {.claim = fmt::format("{}; {}", first, second), .witness = "", .summary = summary};
   const Side& stays = first.empty() ? a : b;
-  return fmt::format("{}{}; {} {} there.", first, second, JoinNames(stays.names),
-                     Verb(stays, "does not", "do not"));
+  return {.claim = fmt::format("{}{}; {} {} there", first, second, JoinNames(stays.names),
+                               Verb(stays, "does not", "do not")),
+          .witness = "",
+          .summary = summary};
 }
 
 }  // namespace ulpscope

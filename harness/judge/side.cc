@@ -19,6 +19,12 @@ std::string JoinNames(const std::vector<std::string>& names) {
   return Join(head, ", ") + " and " + names.back();
 }
 
+std::string JoinCode(const std::vector<std::string>& names) {
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back(Code(name));
+  return JoinNames(quoted);
+}
+
 std::string Ulps(double distance) {
   constexpr double kWhole = 100, kMostDigits = 1e6;
   if (distance == std::floor(distance) && distance < kMostDigits) return fmt::format("{:.0f}", distance);

@@ -23,6 +23,8 @@ struct Side {
 std::string_view Verb(const Side& side, std::string_view singular, std::string_view plural);
 /// "a", "a and b", "a, b and c".
 std::string JoinNames(const std::vector<std::string>& names);
+/// "`s`, `t` and `u`": names of values.
+std::string JoinCode(const std::vector<std::string>& names);
 /// More units in the last place than this are of an exact value near zero: the distance itself says more.
 inline constexpr double kMostTellingUlp = 1e6;
 /// A distance in units in the last place, with the digits that a person reads: 0.73, 4.9, 282, 1.57e+07.

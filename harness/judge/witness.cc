@@ -99,9 +99,9 @@ std::string Witness(const Side& first, const Side& second, const std::string& va
   const auto index = WitnessOf(first, second, value);
   if (!index) return "";
   const TensorData &a = *TensorOf(first, value), &b = *TensorOf(second, value);
-  return fmt::format(": {}{} is {}{} against {}{}", value, Bracketed(Coordinates(*index, a.shape)),
-                     FormatDecimal(a.At(*index)), OnWhom(first, value, *index), FormatDecimal(b.At(*index)),
-                     OnWhom(second, value, *index));
+  return fmt::format(": {} is {} on {} and {} on {}", Code(value + Bracketed(Coordinates(*index, a.shape))),
+                     FormatDecimal(a.At(*index)), first.speaker.result->backend, FormatDecimal(b.At(*index)),
+                     second.speaker.result->backend);
 }
 
 }  // namespace ulpscope

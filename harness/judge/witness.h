@@ -11,7 +11,7 @@ namespace ulpscope {
 bool IsShared(const Side& side, const std::string& value, int64_t index);
 /// " on jax" where not all of the side have what is shown of one.
 std::string OnWhom(const Side& side, const std::string& value, int64_t index);
-/// ": product[0,3] is 2.5 against 2.4375".
+/// ": `product[0,3]` is 2.5 on jax and 2.4375 on torch-eager".
 std::string Witness(const Side& first, const Side& second, const std::string& value);
 
 }  // namespace ulpscope

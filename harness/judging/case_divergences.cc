@@ -170,11 +170,15 @@ void TellObservedSteps(const Case& test_case, const std::vector<Participant>& pa
     if (const Ledger* ledger = BookedLedger(ledgers, each)) {
       each.sentence +=
           fmt::format(" {} of {} steps differ, and explain all of it.", ledger->StepsBooked(), ledger->steps);
+      each.has_cause = true;
       continue;
     }
-    if (changed.empty() || seen.size() < 2) continue;
-    const std::vector<ObservedChange> who = ChangedIn(each, participants, opened, changed);
-    if (who.empty()) continue;
+    std::vector<ObservedChange> who;
+    if (!changed.empty() && seen.size() > 1) who = ChangedIn(each, participants, opened, changed);
+    if (who.empty()) {
+      if (!each.has_cause) each.sentence += " No cause was found.";
+      continue;
+    }
     if (!steps && !each.has_cause) steps = StepDivergences(test_case, participants, opened, seen);
     each.sentence += ObservedStepsSentence(each, who, each.has_cause ? nullptr : &*steps);
   }

@@ -73,7 +73,7 @@ class CaseOfRun {
     judged_.account = TakeAccount(participants, judged_.divergences);
     CoverTheRest(participants);
     ULPSCOPE_TRY(BookLedgers(participants));
-    if (opened_case_) TellObservedSteps(case_, participants, opened_, judged_.ledgers, &judged_.divergences);
+    TellObservedSteps(case_, participants, opened_, judged_.ledgers, &judged_.divergences);
     judged_.knobs = CompareKnobs(participants, run_.run().knobs);
     run_.classifications().Count(classifier_.Counts());
     run_.classifications().Count(opened_classifier_.Counts());

@@ -291,7 +291,7 @@ class LedgersOfCase {
             .kind = DivergenceKind::kPrecision,
             .is_explained = true,
             .sentence = fmt::format("{} likely {} when computing {}; {} rounds each step.", backend, does,
-                                    step, carrier),
+                                    Code(step), carrier),
             .does = does,
             .carrier_does = "rounds each step"};
   }

@@ -159,7 +159,9 @@ struct Divergence {
   double bound = 0;
   std::string sentence;
   std::string claim = {};  ///< of precision: the sentence without the element that shows it
-  bool has_cause = true;   ///< the sentence says more than that values differ, where and by how much
+  std::string summary =
+      {};  ///< "rounds a value to bfloat16": what one side does, whichever side and value it is
+  bool has_cause = true;  ///< the sentence says more than that values differ, where and by how much
 };
 
 /// One observed value and two groups of backends that stored other bits of it, each group the same bits.
