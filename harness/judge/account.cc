@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "harness/judge/side.h"
 #include "harness/model/tensor_diff.h"
 
