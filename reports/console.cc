@@ -351,12 +351,19 @@ class Layout {
     Line("");
   }
 
-  static std::string FirstLines(const std::string& text, size_t most, bool* cut) {
+  /// With " ..." behind the last line, for which its last words give way.
+  std::string FirstLines(const std::string& text, size_t most, bool* cut) const {
     std::vector<std::string> lines = LinesOf(text);
     if (lines.size() <= most) return text;
     lines.resize(most);
     *cut = true;
-    return Join(lines, "\n") + " ...\n";
+    constexpr std::string_view kMore = " ...";
+    std::string& last = lines.back();
+    const auto word = [&] { return last.find_last_of(' '); };
+    while (DisplayWidth(last) + kMore.size() > options_.columns && word() != std::string::npos &&
+           last.find_first_not_of(' ') < word())
+      last.erase(word());
+    return Join(lines, "\n") + std::string(kMore) + "\n";
   }
 
   /// Results that are lost on every backend alike: where backends differ so, a finding says it.

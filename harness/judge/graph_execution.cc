@@ -314,7 +314,9 @@ std::optional<GraphGap> FindAppearedRounding(const CaseResult& result, std::span
       const Narrowest likely = Weakest(classification.models, of, own);
       return GraphGap{.kind = GraphGap::Kind::kAppeared,
                       .value = name,
-                      .format = likely == claim ? claim.Text() : "a rounding, likely " + likely.Text(),
+                      .format = likely != claim      ? "a rounding, likely " + likely.Text()
+                                : claim.what.empty() ? "a rounding to " + claim.Text()
+                                                     : claim.Text(),
                       .from = std::string(kTraceStages[*stages.rbegin()]),
                       .to = "execution",
                       .basis = "proved"};

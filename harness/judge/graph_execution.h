@@ -20,11 +20,10 @@ struct GraphGap {
   /// What makes the narrow number in the graph: a conversion of a wider one, or an op that gives its result so.
   enum class By { kCast, kOp };
   Kind kind = Kind::kVanished;
-  By by = By::kCast;  ///< of kVanished
-  std::string value;  ///< the first observed value in program order that shows it
-  std::string
-      format;         ///< the narrow format: a dtype name; of kAppeared, what is rounded to it too ("bfloat16
-                      ///< operands"), with "a rounding, likely" in front where the numbers prove no more
+  By by = By::kCast;   ///< of kVanished
+  std::string value;   ///< the first observed value in program order that shows it
+  std::string format;  ///< the narrow format: a dtype name; of kAppeared, what is rounded too ("a rounding to
+      ///< bfloat16", "bfloat16 operands"), with "a rounding, likely" in front where the numbers prove no more
   std::string from;   ///< the last stage that shows the rounding; of kAppeared, the last stage
   std::string to;     ///< the next stage of the trace, or "execution"
   std::string basis;  ///< "proved" when every proved model says so, "likely" when only the likely ones do

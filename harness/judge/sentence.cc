@@ -306,10 +306,11 @@ Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap) {
   const bool proved = gap.basis == "proved";
   const std::string value = Code(gap.value), stages = fmt::format("{} -> {}", gap.from, gap.to);
   if (gap.kind == GraphGap::Kind::kAppeared)
-    return {.claim = fmt::format("{} {} {} to {}, and no stage of its trace shows that ({})", backend,
-                                 proved ? "rounds" : "likely rounds", value, gap.format, stages),
+    return {.claim = fmt::format(
+                "The results of {} on {} {} {}, and no stage of its trace names a format so narrow ({})",
+                value, backend, proved ? "prove" : "make it likely that there is", gap.format, stages),
             .witness = "",
-            .summary = fmt::format("rounds a value to {}, which no stage of its trace shows", gap.format)};
+            .summary = fmt::format("has {} in a value, which no stage of its trace shows", gap.format)};
   const std::string does = gap.by == GraphGap::By::kOp
                                ? fmt::format("computes {} in {}", value, gap.format)
                                : fmt::format("rounds {} to {} and back", value, gap.format);

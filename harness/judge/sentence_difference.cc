@@ -291,23 +291,20 @@ std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side
   }
   const std::string spread = Ulps(largest);
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
-    const std::string relative = fmt::format("{:.2g}", divergence->size.Relative()),
-                      bound = fmt::format("{:.2g}", divergence->bound);
-    if (kind == DivergenceKind::kBits)
+    const auto bound = [&](std::string_view what) {
       return fmt::format(
-          "{} in {} ({}, by up to {} ulp, e.g. {}): by no more than rounding, at most {} of its largest "
-          "value, of "
-          "which rounding may change {}; {}.",
-          differs, Code(value), share, spread, witness, relative, bound,
-          operands.everywhere.empty()
-              ? HowFarOff(a, b, value)
-              : fmt::format("its operand {} differs there already", Code(operands.everywhere)));
-    return fmt::format(
-        "{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation {} it, at most {} of its "
-        "largest "
-        "value, of which another order may change {}.",
-        differs, Code(value), share, spread, witness,
-        divergence->basis == "proved" ? "explains" : "may explain", relative, bound);
+          "(the differences are at most {:.2g} of the largest value; {} may change up to {:.2g} of it)",
+          divergence->size.Relative(), what, divergence->bound);
+    };
+    if (kind == DivergenceKind::kBits)
+      return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}): no more than rounding {}; {}.", differs,
+                         Code(value), share, spread, witness, bound("rounding"),
+                         operands.everywhere.empty() ? HowFarOff(a, b, value)
+                                                     : fmt::format("its operand {} differs there already",
+                                                                   Code(operands.everywhere)));
+    return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation {} it {}.",
+                       differs, Code(value), share, spread, witness,
+                       divergence->basis == "proved" ? "explains" : "may explain", bound("another order"));
   }
   if (kind == DivergenceKind::kCarried)
     return fmt::format(

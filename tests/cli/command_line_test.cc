@@ -246,13 +246,13 @@ TEST_F(CommandLine, ATraceThatLiesIsFoundInBothDirections) {
     const char* fault;
     const char* says;
   };
-  const Row rows[] = {
-      {"trace_rounds",
-       "the hlo stage gives bfloat16 when computing product; the numbers prove that nothing was rounded so "
-       "(hlo -> execution)"},
-      {"trace_hides",
-       "no stage of the trace names a format so narrow; the numbers of product prove a "
-       "rounding, likely bfloat16 (hlo -> execution)"}};
+  const Row rows[] = {{"trace_rounds",
+                       "computes `product` in bfloat16, but what is executed does "
+                       "not: the results prove it "
+                       "(hlo -> execution)"},
+                      {"trace_hides",
+                       "prove a rounding, likely bfloat16, and no stage of its trace names a format so "
+                       "narrow (hlo -> execution)"}};
   for (const Row& row : rows) {
     const std::string backend = std::string("faulty:fault=") + row.fault;
     Run("run mine.yaml -k wide -o " + std::string(row.fault) + " " + Backends({backend.c_str()}));

@@ -74,7 +74,7 @@ TEST(Account, WhatNothingSpeaksOfIsToldByItsSize) {
   Runs runs;
   runs.Add("a", {1, 2}).Add("b", {1, 2.5}).Add("c", {1, 2});
   const Divergence rest = TellBySize(runs.Take().at(0));
-  EXPECT_EQ(rest.sentence, "a and c differ from b in x (1 of 2 elements, by up to 0.5).");
+  EXPECT_EQ(rest.sentence, "a and c differ from b in `x` (1 of 2 elements, by up to 0.5).");
   EXPECT_EQ(rest.size.most, 1);
   EXPECT_EQ(runs.Take({rest}).at(0).by, Words{"value"});
 }

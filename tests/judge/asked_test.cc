@@ -160,7 +160,8 @@ TEST(Asked, ANormThatSumsRegistersAndScalesWhatItStoredIsNamedSo) {
   const auto found = judge(computed(false, true));
   ASSERT_TRUE(found);
   EXPECT_THAT(found->on_the_way.at("h"), ElementsAre("split", "square"));
-  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "reads h unrounded in square and rounded elsewhere");
+  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false),
+            "reads `h` unrounded in `square` and rounded elsewhere");
   const auto whole = judge(computed(false, false));
   ASSERT_TRUE(whole);
   EXPECT_THAT(whole->on_the_way.at("h"), ElementsAre("unrounded"));
@@ -196,7 +197,7 @@ TEST(Asked, RoundingsThatGiveTheSameAreLeftOpen) {
   EXPECT_THAT(found->on_the_way.at("s"), UnorderedElementsAre("rounded", "unrounded"));
   EXPECT_THAT(found->on_the_way.at("m"), UnorderedElementsAre("rounded", "unrounded"));
   EXPECT_THAT(found->on_the_way.at("p"), ElementsAre("unrounded"));
-  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "does not round p or t");
+  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "does not round `p` or `t`");
 }
 
 TEST(Asked, SentencesNameTheShorterList) {
@@ -204,8 +205,8 @@ TEST(Asked, SentencesNameTheShorterList) {
     return DescribeOnTheWay(on_the_way, false);
   };
   EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"unrounded", "rounded"}}}), "rounds no intermediate");
-  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}}), "rounds no intermediate but b");
-  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}, {"c", {"rounded"}}}), "does not round a");
+  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}}), "rounds no intermediate but `b`");
+  EXPECT_EQ(say({{"a", {"unrounded"}}, {"b", {"rounded"}}, {"c", {"rounded"}}}), "does not round `a`");
   EXPECT_EQ(say({{"a", {"rounded", "unrounded"}}, {"b", {"unrounded", "rounded"}}}),
             "does not round every intermediate that the program rounds");
   EXPECT_EQ(DescribeOnTheWay({{"a", {"unrounded"}}}, true), "round no intermediate");

@@ -77,19 +77,19 @@ TEST(Causes, EveryOperandThatIsReadUnroundedAloneIsNamed) {
   const auto stored = CauseReads({{"a", {"stored", "unrounded"}}, {"b", {"stored"}}}, {"", "a"});
   const auto found = FindReads("s", kept, stored);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].a.singular, "computes s from the unrounded a and b");
+  EXPECT_EQ(found[0].a.singular, "computes `s` from the unrounded `a` and `b`");
   EXPECT_TRUE(found[0].b.Nothing());
   // None of them by itself is told apart.
   const auto either =
       CauseReads({{"a", {"stored", "unrounded"}}, {"b", {"stored", "unrounded"}}}, {"", "a", "b"});
   const auto both = FindReads("s", kept, either);
   ASSERT_EQ(both.size(), 1u);
-  EXPECT_EQ(both[0].a.singular, "computes s from the unrounded a and b");
+  EXPECT_EQ(both[0].a.singular, "computes `s` from the unrounded `a` and `b`");
   const auto one_of =
       CauseReads({{"a", {"stored", "unrounded"}}, {"b", {"stored", "unrounded"}}}, {"a", "b"});
   const auto open = FindReads("s", one_of, either);
   ASSERT_EQ(open.size(), 1u);
-  EXPECT_EQ(open[0].a.singular, "computes s from the unrounded a, or b");
+  EXPECT_EQ(open[0].a.singular, "computes `s` from the unrounded `a`, or `b`");
 }
 
 TEST(Causes, AnOperandThatBothReadUnroundedStandsOnBothSides) {
@@ -97,8 +97,8 @@ TEST(Causes, AnOperandThatBothReadUnroundedStandsOnBothSides) {
   const auto one = CauseReads({{"a", {"unrounded"}}, {"b", {"stored"}}}, {"a"});
   const auto found = FindReads("s", two, one);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].a.singular, "computes s from the unrounded a and b");
-  EXPECT_EQ(found[0].b.singular, "computes s from the unrounded a");
+  EXPECT_EQ(found[0].a.singular, "computes `s` from the unrounded `a` and `b`");
+  EXPECT_EQ(found[0].b.singular, "computes `s` from the unrounded `a`");
 }
 
 TEST(Causes, ADivisionByANumberIsAProductWithItsReciprocal) {
@@ -207,7 +207,7 @@ TEST(Causes, AProductThatIsAddedUnroundedIsContracted) {
   ASSERT_TRUE(found);
   EXPECT_THAT(found->on_the_way.at("m"), ElementsAre("contracted"));
   EXPECT_FALSE(found->on_the_way.contains("q")) << "what is divided is rounded in any case";
-  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "contracts m (it is not rounded before the sum)");
+  EXPECT_EQ(DescribeOnTheWay(found->on_the_way, false), "contracts `m` (it is not rounded before the sum)");
   EXPECT_FALSE(JudgeAsAsked(program, inputs, "r", twice, CausePieces(), &counts));
 }
 
@@ -247,7 +247,7 @@ TEST(Causes, AGradientThatPassesAMaskIsRoundedAsItIsAddedUp) {
   EXPECT_EQ(cuts.at("partial(a.grad)"), testing::Mids({"bfloat16"})) << rounds.classification.label;
   const auto deeds = FindDeeds(program, "a.grad", rounds, keeps);
   ASSERT_TRUE(deeds) << rounds.classification.label << " / " << keeps.classification.label;
-  EXPECT_EQ(deeds->a.singular, "rounds a.grad to bfloat16 after each contribution that is added to it");
+  EXPECT_EQ(deeds->a.singular, "rounds `a.grad` to bfloat16 after each contribution that is added to it");
   EXPECT_TRUE(deeds->b.Nothing());
 }
 

@@ -107,17 +107,16 @@ TEST(Divergence, MatmulIntoFloat32AsPosted) {
   EXPECT_EQ(found[0].value, "");
   EXPECT_EQ(found[0].sentence,
             "torch-eager raises RuntimeError (\"Expected out tensor to have dtype c10::BFloat16, but got "
-            "float instead\"); "
-            "torch-aot-eager returns product as float32 (accumulated in float32, rounded through bfloat16, "
-            "stored float32).");
+            "float instead\"); torch-aot-eager returns `product` as float32 (accumulated in float32, rounded "
+            "through bfloat16, stored float32).");
   EXPECT_EQ(found[1].kind, kOutcome);
   EXPECT_EQ(found[1].backends, (Groups{{"torch-eager"}, {"torch-inductor"}}));
   EXPECT_EQ(found[2].kind, kPrecision);
   EXPECT_EQ(found[2].value, "product");
   EXPECT_EQ(found[2].basis, "proved");
   EXPECT_EQ(found[2].sentence,
-            "torch-aot-eager rounds product to bfloat16 before the float32 buffer; torch-inductor does not: "
-            "product[0,0] is 1 against 1.0009766.");
+            "torch-aot-eager rounds `product` to bfloat16 before the float32 buffer; torch-inductor does "
+            "not: `product[0,0]` is 1 on torch-aot-eager and 1.0009766 on torch-inductor.");
 }
 
 TEST(Divergence, BackendsOfOneClassFormAGroup) {
@@ -132,7 +131,8 @@ TEST(Divergence, BackendsOfOneClassFormAGroup) {
   EXPECT_EQ(found[0].backends, (Groups{{"torch-eager", "torch-traced"}, {"torch-aot-eager"}}));
   EXPECT_EQ(found[1].backends, (Groups{{"torch-eager", "torch-traced"}, {"torch-inductor", "openblas"}}));
   EXPECT_EQ(found[2].backends, (Groups{{"torch-aot-eager"}, {"torch-inductor", "openblas"}}));
-  EXPECT_NE(found[2].sentence.find("torch-inductor and openblas do not: product[0,0] is "), std::string::npos)
+  EXPECT_NE(found[2].sentence.find("torch-inductor and openblas do not: `product[0,0]` is "),
+            std::string::npos)
       << found[2].sentence;
 }
 
@@ -151,7 +151,8 @@ TEST(Divergence, OutDtypeOneByOne) {
   const auto dtypes = OfKind(found, kDtype);
   ASSERT_EQ(dtypes.size(), 1u) << "and no precision divergence: the dtype says it";
   EXPECT_EQ(dtypes[0].backends, (Groups{{"torch-inductor"}, {"jax"}}));
-  EXPECT_EQ(dtypes[0].sentence, "torch-inductor gives product as bfloat16; jax gives product as float32.");
+  EXPECT_EQ(dtypes[0].sentence,
+            "torch-inductor gives `product` as bfloat16; jax gives `product` as float32.");
 }
 
 TEST(Divergence, OverlappingSetsDoNotPartAndOverlapIsNotTransitive) {
@@ -173,9 +174,9 @@ TEST(Divergence, LikelyWhenOnlyTheLikelihoodParts) {
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].basis, "likely");
-  EXPECT_EQ(
-      found[0].sentence,
-      "a likely accumulates product in bfloat16; b likely does not: product[0,0] is 1 against 1.0009766.");
+  EXPECT_EQ(found[0].sentence,
+            "a likely accumulates `product` in bfloat16; b likely does not: `product[0,0]` is 1 on a and "
+            "1.0009766 on b.");
 }
 
 TEST(Divergence, FirstValueInProgramOrderLaterOnesInAlso) {
@@ -301,7 +302,7 @@ TEST(Divergence, AnOperandReadInAnotherFormatPartsFromOneReadAsItIs) {
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kPrecision);
-  EXPECT_NE(found[0].sentence.find("b likely reads y as bfloat16"), std::string::npos) << found[0].sentence;
+  EXPECT_NE(found[0].sentence.find("b likely reads `y` as bfloat16"), std::string::npos) << found[0].sentence;
 }
 
 TEST(Divergence, WhatIsShownOfOneThatNothingExplainsIsNotSaidOfAnother) {
@@ -417,25 +418,27 @@ TEST(Divergence, OverflowIsSaidWithItsCountThoughOperandsDiffer) {
     return all;
   };
   EXPECT_EQ(said("sqrt", {1, inf, inf, 4}, {1, 300, 301, 4}),
-            "product|a overflows to inf in product (2 of 4 elements, first [0,1] = inf against 300); b does "
-            "not there.");
+            "product|a overflows to inf in `product` (2 of 4 elements, first `product[0,1]` is inf on a and "
+            "300 on b); b does not there.");
   EXPECT_EQ(said("sqrt", {1, 300, 301, 4}, {1, inf, 301, 4}),
-            "product|b overflows to inf in product (1 of 4 elements, first [0,1] = inf against 300); a does "
-            "not there.");
-  EXPECT_EQ(
-      said("reciprocal", {inf, 2, 3, 4}, {9, 2, 3, 4}),
-      "product|a gives inf in product (1 of 4 elements, first [0,0] = inf against 9); b does not there.")
+            "product|b overflows to inf in `product` (1 of 4 elements, first `product[0,1]` is inf on b and "
+            "300 on a); a does not there.");
+  EXPECT_EQ(said("reciprocal", {inf, 2, 3, 4}, {9, 2, 3, 4}),
+            "product|a gives inf in `product` (1 of 4 elements, first `product[0,0]` is inf on a and 9 on "
+            "b); b does not there.")
       << "a quotient is infinite of zero too";
-  EXPECT_EQ(
-      said("log2", {-inf, 2, 3, 4}, {-9, 2, 3, 4}),
-      "product|a gives inf in product (1 of 4 elements, first [0,0] = -inf against -9); b does not there.");
+  EXPECT_EQ(said("log2", {-inf, 2, 3, 4}, {-9, 2, 3, 4}),
+            "product|a gives inf in `product` (1 of 4 elements, first `product[0,0]` is -inf on a and -9 on "
+            "b); b does not there.");
   EXPECT_EQ(said("sqrt", {nan, 2, inf, 4}, {9, inf, 3, 4}),
-            "product|a overflows to inf and gives NaN in product (1 and 1 of 4 elements, first [0,0] = nan "
-            "against 9); b overflows to inf in product (1 of 4 elements, first [0,1] = inf against 2).");
+            "product|a overflows to inf and gives NaN in `product` (1 and 1 of 4 elements, first "
+            "`product[0,0]` is nan on a and 9 on b); b overflows to inf in `product` (1 of 4 elements, first "
+            "`product[0,1]` is inf on b and 2 on a).");
   EXPECT_EQ(said("sqrt", {1, 0.0, 3, 4}, {1, -0.0, 3, 4}), "")
       << "a sign of zero follows from other operands";
   EXPECT_EQ(said("sqrt", {1, 2, 3, inf}, {1, 2, 3, 4}, {1, 2, 3, inf}),
-            "sum|a overflows to inf in sum (1 of 4 elements, first [1,1] = inf against 5); b does not there.")
+            "sum|a overflows to inf in `sum` (1 of 4 elements, first `sum[1,1]` is inf on a and 5 on b); b "
+            "does not there.")
       << "what was infinite before is told where it became so";
 }
 
@@ -447,7 +450,8 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kValue);
-  EXPECT_EQ(found[0].sentence, "a differs from b in product (1 of 4 elements, e.g. [1,1] = 4 against 5).");
+  EXPECT_EQ(found[0].sentence,
+            "a differs from b in `product` (1 of 4 elements, e.g. `product[1,1]` is 4 on a and 5 on b).");
   Table unmodelled(MakeCase());
   unmodelled.Add("a", Classify({}), kRounded).Add("b", Classify({}), kUnrounded);
   found = unmodelled.Find();
@@ -459,8 +463,8 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kPrecision);
   EXPECT_EQ(found[0].sentence,
-            "a computes product in a way that is not explained (up to 0.5 ulp from the exact value); b "
-            "computes product with sums in float32: product[0,0] is 1 against 1.0009766.");
+            "a computes `product` in a way that is not explained (up to 0.5 ulp from the exact value); b "
+            "computes `product` with sums in float32: `product[0,0]` is 1 on a and 1.0009766 on b.");
 }
 
 TEST(Divergence, HowFarWhatIsNotExplainedLies) {
@@ -495,11 +499,12 @@ TEST(Divergence, FiguresHoldOfAllWhomASentenceNames) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].backends, (Groups{{"a", "b"}, {"c"}}));
   EXPECT_NE(found[0].sentence.find("(2 to 3 of 4 elements"), std::string::npos) << found[0].sentence;
-  EXPECT_NE(found[0].sentence.find("e.g. [1,1] = 4 against 8)"), std::string::npos) << found[0].sentence;
+  EXPECT_NE(found[0].sentence.find("e.g. `product[1,1]` is 4 on a and 8 on c)"), std::string::npos)
+      << found[0].sentence;
   // No element shows both: whose it is is said.
   found = table({1.25, 2, 3, 4.5})->Find({"a", "b"});
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_NE(found[0].sentence.find("e.g. [0,0] = 1 on a against 1.5)"), std::string::npos)
+  EXPECT_NE(found[0].sentence.find("e.g. `product[0,0]` is 1 on a and 1.5 on c)"), std::string::npos)
       << found[0].sentence;
 }
 
@@ -513,13 +518,14 @@ TEST(Divergence, TheElementShownIsTheOneFurthestApart) {
   };
   const double u = 0x1p-23;
   const std::string order = said(Float32(), Float32(), {1, 1, 1, 1}, {1 + u, 1 + 5 * u, 1, 1 + 2 * u});
-  EXPECT_NE(order.find("3 of 4 elements, by up to 5 ulp, e.g. [0,1] = "), std::string::npos) << order;
+  EXPECT_NE(order.find("3 of 4 elements, by up to 5 ulp, e.g. `product[0,1]` is "), std::string::npos)
+      << order;
   // A larger difference of larger numbers is a smaller one in units in the last place.
   const std::string value =
       said(Classify({}), Classify({}), {1024, 1, 1, 1}, {1024 + 1024 * u, 1, 1 + 9 * u, 1});
-  EXPECT_NE(value.find("by up to 9 ulp, e.g. [1,0] = "), std::string::npos) << value;
+  EXPECT_NE(value.find("by up to 9 ulp, e.g. `product[1,0]` is "), std::string::npos) << value;
   const std::string unexplained = said(Classify({}), Float32(), {1, 1, 1, 1}, {1 + u, 1 + u, 1, 1 + 7 * u});
-  EXPECT_NE(unexplained.find("product[1,1] is "), std::string::npos) << unexplained;
+  EXPECT_NE(unexplained.find("`product[1,1]` is "), std::string::npos) << unexplained;
 }
 
 TEST(Divergence, TheElementShownIsOfTheBackendThatIsFurthestOff) {
@@ -531,7 +537,8 @@ TEST(Divergence, TheElementShownIsOfTheBackendThatIsFurthestOff) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].backends, (Groups{{"a", "b"}, {"c"}}));
   // 3.5 against 3 is 0.5 * 2^22 ulp, 1 against 1.25 is 0.25 * 2^23, and both have 1.
-  EXPECT_NE(found[0].sentence.find("by up to 2.1e+06 ulp, e.g. [0,0] = 1 against 1.25)"), std::string::npos)
+  EXPECT_NE(found[0].sentence.find("by up to 2.1e+06 ulp, e.g. `product[0,0]` is 1 on a and 1.25 on c)"),
+            std::string::npos)
       << found[0].sentence;
   Table further(MakeCase());
   further.Add("a", Classify({}), {1, 2, 3, 4})
@@ -539,7 +546,7 @@ TEST(Divergence, TheElementShownIsOfTheBackendThatIsFurthestOff) {
       .Add("c", Classify({}), {1.25, 2, 3, 4});
   const auto other = further.Find({"a", "b"});
   ASSERT_EQ(other.size(), 1u);
-  EXPECT_NE(other[0].sentence.find("e.g. [1,0] = 3.75 on b against 3)"), std::string::npos)
+  EXPECT_NE(other[0].sentence.find("e.g. `product[1,0]` is 3.75 on b and 3 on c)"), std::string::npos)
       << other[0].sentence;
 }
 
@@ -548,7 +555,7 @@ TEST(Divergence, AWitnessProvesWhereAModelIsExcluded) {
   Table table(MakeCase());
   table.Add("a", ThroughBfloat16(), kRounded).Add("b", Float32(), {1.5, 2.0009765625, 3, 4});
   const std::string sentence = table.Find().at(0).sentence;
-  EXPECT_NE(sentence.find("product[0,1] is 2 against 2.0009766"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("`product[0,1]` is 2 on a and 2.0009766 on b"), std::string::npos) << sentence;
 }
 
 TEST(Divergence, AWitnessDiffersInTheStepAndNotInWhatItRead) {
@@ -564,7 +571,7 @@ TEST(Divergence, AWitnessDiffersInTheStepAndNotInWhatItRead) {
       .Add("b", ran({9, 2, 3, 4}, {9, 2, 3, 8}), {{"x", Float32()}, {"product", plain}});
   for (const Divergence& each : table.Find()) {
     if (each.value != "product") continue;
-    EXPECT_NE(each.sentence.find("product[1,1] is 4 against 8"), std::string::npos) << each.sentence;
+    EXPECT_NE(each.sentence.find("`product[1,1]` is 4 on a and 8 on b"), std::string::npos) << each.sentence;
   }
   EXPECT_FALSE(table.Find().empty());
 }
@@ -613,8 +620,8 @@ TEST(Divergence, KnownSumsOfOneSideAreNotWhatPartsTwoThatRoundInside) {
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].sentence.starts_with(
-      "a computes product with at least one step inside rounded to bfloat16, and so "
-      "does b, with other results"))
+      "a computes `product` with at least one step inside rounded to bfloat16; b does the same, and their "
+      "results differ for a reason that was not found"))
       << found[0].sentence;
 }
 
@@ -626,18 +633,18 @@ TEST(Divergence, StepsInsideAnOpAreSaidByWhatAllModelsShare) {
   };
   const std::string exp = "product.exp_in_denominator", total = "product.total";
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}})}),
-            "a rounds the exp in the denominator inside product to bfloat16");
+            "a rounds the exp in the denominator inside `product` to bfloat16");
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}})}),
-            "a rounds each step inside product to bfloat16");
+            "a rounds each step inside `product` to bfloat16");
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}})}),
-            "a rounds the exp in the denominator and total inside product to bfloat16");
+            "a rounds the exp in the denominator and total inside `product` to bfloat16");
   // That one alone is no model's.
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}}),
                         inside({{exp, "bfloat16"}, {total, "none"}, {"product.shifted", "bfloat16"}})}),
-            "a rounds the exp in the denominator and other steps inside product to bfloat16");
+            "a rounds the exp in the denominator and other steps inside `product` to bfloat16");
   // A step, or every one of them: no facet has a single word, and all models have bfloat16.
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}}), inside({{total, "bfloat16"}}), inside({}, "bfloat16")}),
-            "a rounds at least one step inside product to bfloat16");
+            "a rounds at least one step inside `product` to bfloat16");
 }
 
 TEST(Divergence, WhatMayBeReadAsStoredIsNoDeed) {
@@ -649,7 +656,7 @@ TEST(Divergence, WhatMayBeReadAsStoredIsNoDeed) {
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].sentence.substr(0, found[0].sentence.find(':')),
-            "a likely reads x as bfloat16 when computing product; b likely does not");
+            "a likely reads `x` as bfloat16 when computing `product`; b likely does not");
 }
 
 TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
@@ -664,7 +671,7 @@ TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kDtype);
   EXPECT_EQ(found[0].sentence,
-            "a gives w.grad_metadata_dtype as bfloat16; b gives w.grad_metadata_dtype as float32.");
+            "a gives `w.grad_metadata_dtype` as bfloat16; b gives `w.grad_metadata_dtype` as float32.");
   Observation none = b;
   none.observations["w.grad_metadata_dtype"] = "none";
   Table without(c);
@@ -673,12 +680,13 @@ TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
   Table missing(MakeCase());
   missing.Add("a", Float32(), kRounded).Add("b", Completed({}));
   ASSERT_EQ(missing.Find().size(), 1u);
-  EXPECT_EQ(missing.Find()[0].sentence, "a gives product as float32; b gives no product.");
+  EXPECT_EQ(missing.Find()[0].sentence, "a gives `product` as float32; b gives no `product`.");
   Table shapes(MakeCase());
   shapes.Add("a", Float32(), kRounded)
       .Add("b", Completed({{"product", Tensor(DType::kFloat32, {4}, kRounded)}}), {{"product", Float32()}});
   ASSERT_EQ(shapes.Find().size(), 1u);
-  EXPECT_EQ(shapes.Find()[0].sentence, "a gives product as float32[2, 2]; b gives product as float32[4].");
+  EXPECT_EQ(shapes.Find()[0].sentence,
+            "a gives `product` as float32[2, 2]; b gives `product` as float32[4].");
 }
 
 /// Of the whole of a value, as it is dispatched.
@@ -711,8 +719,8 @@ TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].stages, std::vector<std::string>{"dispatch"});
   EXPECT_EQ(found[0].sentence,
-            "The bits agree, but in the dispatch stage a casts float32 to bfloat16 of [2,2] under "
-            "aten::copy_; b does not.");
+            "The results agree bit by bit, but in the dispatch stage a converts a tensor of shape [2,2] from "
+            "float32 to bfloat16 in `aten::copy_`; b does not.");
   EXPECT_EQ(count(traced(kRounded, {up, down}), traced(kUnrounded, {up})).size(), 0u) << "other bits";
   Cast elsewhere = up;
   elsewhere.stage = "hlo";
@@ -721,15 +729,15 @@ TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
   const auto twice = count(traced(kRounded, {up, up}), traced(kRounded, {up}));
   ASSERT_EQ(twice.size(), 1u);
   EXPECT_EQ(twice[0].sentence,
-            "The bits agree, but in the dispatch stage a casts bfloat16 to float32 of [2,2] under "
-            "aten::copy_; b does so less often.");
+            "The results agree bit by bit, but in the dispatch stage a converts a tensor of shape [2,2] from "
+            "bfloat16 to float32 in `aten::copy_`; b does so less often.");
   Cast under_more = up;
   under_more.under = "aten::add";
   const auto once = count(traced(kRounded, {up, under_more, under_more}), traced(kRounded, {up, under_more}));
   ASSERT_EQ(once.size(), 1u);
   EXPECT_EQ(once[0].sentence,
-            "The bits agree, but in the dispatch stage a casts bfloat16 to float32 of [2,2] under aten::add; "
-            "b does so less often.")
+            "The results agree bit by bit, but in the dispatch stage a converts a tensor of shape [2,2] from "
+            "bfloat16 to float32 in `aten::add`; b does so less often.")
       << "under aten::copy_ both do";
   const auto beside = [](Observation observation, const std::string& what) {
     observation.untraced = {"before the compiled region: " + what};
@@ -784,14 +792,15 @@ TEST(Divergence, BesideWhatIsWrittenStandsAnElementInWhichTheTwoDiffer) {
     table.Add("a", narrow, kRounded).Add("b", Float32(), std::move(other));
     return table.Find().at(0).sentence;
   };
-  EXPECT_NE(sentence({1, 2, 3, 4.5}).find("product[1,1] is 4, expected 4.5 (2 of 4 elements)"),
+  EXPECT_NE(sentence({1, 2, 3, 4.5}).find("`product[1,1]` is 4, expected 4.5 (2 of 4 elements)"),
             std::string::npos)
       << "both have 1 at [0,0]: " << sentence({1, 2, 3, 4.5});
-  EXPECT_NE(sentence({5, 2, 3, 5}).find("product[0,0] is 1, expected 1.5 (2 of 4 elements)"),
+  EXPECT_NE(sentence({5, 2, 3, 5}).find("`product[0,0]` is 1, expected 1.5 (2 of 4 elements)"),
             std::string::npos)
       << "0.5 is more of 1 than of 4: " << sentence({5, 2, 3, 5});
   narrow.as_written = {1.125, 5};
-  EXPECT_NE(sentence({5, 2, 3, 5}).find("product[1,1] is 4, expected 5 (2 of 4 elements)"), std::string::npos)
+  EXPECT_NE(sentence({5, 2, 3, 5}).find("`product[1,1]` is 4, expected 5 (2 of 4 elements)"),
+            std::string::npos)
       << "the one furthest from what is written: " << sentence({5, 2, 3, 5});
   narrow.as_written = {1.5, 4.5};
   EXPECT_EQ(sentence({1, 2.5, 3, 4}).find("as written"), std::string::npos)
@@ -831,7 +840,7 @@ TEST(Divergence, ADifferenceThatAnOperandHasAlreadyNeedsNoReason) {
     }
     return std::string();
   };
-  const std::string from = "; product, which it is computed from, differs there already.";
+  const std::string from = "; its operand `product` differs there already.";
   constexpr double kNext = 0x1p-21;
   const std::string there = said({1, 2, 3, 4 + kNext}, {1, 2, 3, 4 + kNext});
   EXPECT_TRUE(there.ends_with(from)) << there;
@@ -850,7 +859,7 @@ TEST(Divergence, BackendsWithTheSameBitsShareWhatIsNotExplained) {
   const auto found = OfKind(table.Find({}, JudgedAs::kStepByStep), kPrecision);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].backends, (Groups{{"a", "c"}, {"b"}}));
-  EXPECT_TRUE(found[0].sentence.starts_with("a and c compute product in a way that is not explained"))
+  EXPECT_TRUE(found[0].sentence.starts_with("a and c compute `product` in a way that is not explained"))
       << found[0].sentence;
 }
 
@@ -862,7 +871,7 @@ TEST(Divergence, WhatIsNotRoundedOnTheWayIsNotAsItIsWritten) {
   const auto said = [](const Classification& classification) {
     return DescribeClass(MakeCase(), "result", testing::Value(classification));
   };
-  EXPECT_EQ(said(Classify({model, wide})), "without rounding product");
+  EXPECT_EQ(said(Classify({model, wide})), "without rounding `product`");
 }
 
 /// What two backends say of a step `product` and of a second one, `result`, which both make of it by `op`.
@@ -886,7 +895,9 @@ TEST(Divergence, AViewOfWhatWasToldTellsNothing) {
   ASSERT_EQ(view.size(), 1u);
   EXPECT_EQ(view[0].value, "product");
   EXPECT_TRUE(view[0].also.empty());
-  EXPECT_EQ(OfTwoSteps("neg", {"product"}, {1, 3, 2, 4}).size(), 2u) << "a step that computes is told";
+  const auto computed = OfTwoSteps("neg", {"product"}, {1, 3, 2, 4});
+  ASSERT_EQ(computed.size(), 1u);
+  EXPECT_EQ(computed[0].also, std::vector<std::string>{"result"}) << "a step that computes is reported";
 }
 
 TEST(Divergence, AnotherOperandIsAnotherCause) {
@@ -929,7 +940,7 @@ TEST(Divergence, ATruncatedStoreIsNotAsItIsWritten) {
     return DescribeClass(c, "product", testing::Value(classification, DType::kBfloat16));
   };
   const PrecisionModel cut = model("", "bfloat16_rz"), narrow = model("bfloat16_rne", "bfloat16_rne");
-  EXPECT_EQ(said({cut, narrow}), "with 0.998 rounded to bfloat16, or product rounded towards zero");
+  EXPECT_EQ(said({cut, narrow}), "with 0.998 rounded to bfloat16, or `product` rounded towards zero");
   EXPECT_EQ(said({cut, model("float16_rne", "bfloat16_rne"), narrow}),
             "with roundings that these inputs do not distinguish");
   EXPECT_EQ(said({model("", "bfloat16_rne"), narrow}), "as expected, as far as these inputs show");
@@ -1028,9 +1039,8 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
   EXPECT_EQ(found[0].kind, kGraphVsExecution);
   EXPECT_EQ(found[0].stages, (std::vector<std::string>{"hlo", "hlo_optimized"}));
   EXPECT_EQ(found[0].sentence,
-            "In jax, the hlo stage gives bfloat16 when computing product; the numbers prove that nothing was "
-            "rounded so "
-            "(hlo -> hlo_optimized).");
+            "The hlo stage of jax computes `product` in bfloat16, but what is executed does not: the results "
+            "prove it (hlo -> hlo_optimized).");
   EXPECT_TRUE(find(traced, ThroughBfloat16()).empty()) << "the numbers were rounded";
 
   Observation same =
@@ -1088,18 +1098,16 @@ TEST(Divergence, GraphThatRoundsAgainstNumbersThatDoNot) {
   EXPECT_EQ(alone.Find()[0].backends, (Groups{{"torch-inductor"}}));
   EXPECT_EQ(alone.Find()[0].stages, (std::vector<std::string>{"post_grad", "execution"}));
   EXPECT_EQ(alone.Find()[0].sentence,
-            "In torch-inductor, the post_grad stage rounds product to bfloat16 and back; the numbers prove "
-            "that nothing did "
-            "(post_grad -> execution).");
+            "The post_grad stage of torch-inductor rounds `product` to bfloat16 and back, but what is "
+            "executed does not: the results prove it (post_grad -> execution).");
 
   Table beside(MakeCase());
   beside.Add("torch-aot-eager", ThroughBfloat16(), kRounded)
       .Add("torch-inductor", traced, {{"product", Float32()}});
   ASSERT_EQ(beside.Find().size(), 1u) << "said in the sentence of the precision divergence, not twice";
   EXPECT_TRUE(beside.Find()[0].sentence.ends_with(
-      "torch-inductor does not, although its post_grad graph converts to "
-      "bfloat16 and back (post_grad -> execution): product[0,0] is 1 against "
-      "1.0009766."))
+      "torch-inductor does not, although its post_grad stage rounds `product` to bfloat16 and back "
+      "(post_grad -> execution): `product[0,0]` is 1 on torch-aot-eager and 1.0009766 on torch-inductor."))
       << beside.Find()[0].sentence;
 
   // Not found where the numbers do round, where a surviving model does, where there is no way back, or of
@@ -1137,8 +1145,8 @@ TEST(Divergence, RoundingOnTheWayToTheSameFormat) {
       .Add("b", once, {1, 2, 3, 5}, DType::kBfloat16);
   ASSERT_EQ(table.Find().size(), 1u);
   EXPECT_EQ(table.Find()[0].sentence,
-            "a rounds product to bfloat16 along the way, before its bfloat16 output; b does not: "
-            "product[1,1] is 4 against 5.");
+            "a rounds an intermediate of `product` to bfloat16, before its bfloat16 output; b does not: "
+            "`product[1,1]` is 4 on a and 5 on b.");
 }
 
 TEST(Divergence, AFormatThatIsNotKnownIsAnotherOneThanOneThatIs) {
@@ -1150,7 +1158,7 @@ TEST(Divergence, AFormatThatIsNotKnownIsAnotherOneThanOneThatIs) {
   table.Add("a", wide, {1, 2, 3, 4}, DType::kBfloat16).Add("b", narrow, {1, 2, 3, 5}, DType::kBfloat16);
   ASSERT_EQ(table.Find().size(), 1u);
   EXPECT_EQ(table.Find()[0].sentence,
-            "b accumulates product in bfloat16; a does not: product[1,1] is 5 against 4.");
+            "b accumulates `product` in bfloat16; a does not: `product[1,1]` is 5 on b and 4 on a.");
 }
 
 TEST(Divergence, StepsInsideAnOpHaveNoOrder) {
@@ -1175,10 +1183,9 @@ TEST(Divergence, StepsInsideAnOpHaveNoOrder) {
   };
   const auto steps = found(FormatOfWhat::kSteps);
   ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(
-      steps[0].sentence,
-      "fuses likely computes product from the unrounded hidden; stores likely does not: product[1,1] is 5 "
-      "against 4.");
+  EXPECT_EQ(steps[0].sentence,
+            "fuses likely computes `product` from the unrounded `hidden`; stores likely does not: "
+            "`product[1,1]` is 5 on fuses and 4 on stores.");
   EXPECT_TRUE(found(FormatOfWhat::kSums).empty()) << "a sum may be taken in another order";
 }
 
@@ -1196,7 +1203,7 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
   };
   Divergence result = step("y", {{"eager", "aot"}, {"inductor"}}, {}, "");
   const std::string kEffect =
-                        " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp)",
+                        " Observing all steps changes `y` on inductor (3 of 8 elements, by up to 2.5 ulp)",
                     kNoReason = kEffect + "; what it does without observation is unknown.";
   const TensorDifference difference{.elements = 8, .number = 3, .largest_ulp = 2.5};
   const auto told = [&](const std::vector<Divergence>& steps) {
@@ -1208,17 +1215,16 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
   EXPECT_EQ(told({add}),
             kEffect +
                 "; there, inductor likely computes add from the unrounded elu; eager and aot likely do not; "
-                "the same for add_2.");
+                "the same for `add_2`.");
   const std::vector<Divergence> steps{add};
   const std::vector<ObservedChange> same{{.backend = "inductor", .of = difference, .same_as = {"eager"}}};
-  EXPECT_EQ(
-      ObservedStepsSentence(result, same, &steps),
-      " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager); "
-      "what it does without observation is unknown.")
+  EXPECT_EQ(ObservedStepsSentence(result, same, &steps),
+            " Observing all steps changes `y` on inductor (3 of 8 elements, by up to 2.5 ulp; it then equals "
+            "eager); what it does without observation is unknown.")
       << "steps that lead to eager's bits are no reason to part from eager";
-  EXPECT_EQ(
-      ObservedStepsSentence(result, same, nullptr),
-      " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager).")
+  EXPECT_EQ(ObservedStepsSentence(result, same, nullptr),
+            " Observing all steps changes `y` on inductor (3 of 8 elements, by up to 2.5 ulp; it then equals "
+            "eager).")
       << "a cause is known already";
   EXPECT_EQ(told({step("add", {{"eager"}, {"aot"}}, {}, "eager rounds add; aot does not.")}), kNoReason)
       << "no word of the one that changed";
@@ -1228,7 +1234,7 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
             kNoReason)
       << "what another one does on the way is no reason of its own";
   EXPECT_EQ(told({}), kNoReason);
-  EXPECT_TRUE(told({add, add, add, add}).ends_with("add_2. 2 more steps differ."))
+  EXPECT_TRUE(told({add, add, add, add}).ends_with("`add_2`. 2 more steps differ."))
       << told({add, add, add, add});
 }
 
@@ -1248,13 +1254,12 @@ TEST(Divergence, StepsThatAreStoredOnTheWayHaveNames) {
     return table.Find().front().sentence;
   };
   EXPECT_EQ(said(steps("bfloat16", "bfloat16"), steps("float32", "none")),
-            "a rounds scaled and added to bfloat16 when computing product; b does not: product[1,1] is 4 "
-            "against 5.");
-  EXPECT_EQ(
-      said(Classify({Model("exact", "bfloat16", "bfloat16_rne")}),
-           Classify({Model("exact", "float32", "bfloat16_rne")})),
-      "a rounds product to bfloat16 along the way, before its bfloat16 output; b does not: product[1,1] "
-      "is 4 against 5.")
+            "a rounds `scaled` and `added` to bfloat16 when computing `product`; b does not: `product[1,1]` "
+            "is 4 on a and 5 on b.");
+  EXPECT_EQ(said(Classify({Model("exact", "bfloat16", "bfloat16_rne")}),
+                 Classify({Model("exact", "float32", "bfloat16_rne")})),
+            "a rounds an intermediate of `product` to bfloat16, before its bfloat16 output; b does not: "
+            "`product[1,1]` is 4 on a and 5 on b.")
       << "float32 is no rounding that a bfloat16 result shows";
 }
 
@@ -1271,10 +1276,10 @@ TEST(Divergence, AnOperandThatIsRoundedIsNoRoundedResult) {
   };
   Classification b = Float32();
   EXPECT_TRUE(
-      said("step7").starts_with("a rounds at least one intermediate of product to bfloat16; b does not: "))
+      said("step7").starts_with("a rounds at least one intermediate of `product` to bfloat16; b does not: "))
       << said("step7");
   EXPECT_TRUE(
-      said("product").starts_with("a rounds product to bfloat16 before the float32 result; b does not: "))
+      said("product").starts_with("a rounds `product` to bfloat16 before the float32 result; b does not: "))
       << said("product");
   Classification named = ThroughBfloat16();
   named.cuts = testing::CutSets({{"scaled", {"bfloat16"}}});
@@ -1282,7 +1287,7 @@ TEST(Divergence, AnOperandThatIsRoundedIsNoRoundedResult) {
   Table table(c);
   table.Add("a", named, kRounded).Add("b", b, kUnrounded);
   EXPECT_TRUE(table.Find().front().sentence.starts_with(
-      "a rounds scaled to bfloat16 when computing product; b does not: "))
+      "a rounds `scaled` to bfloat16 when computing `product`; b does not: "))
       << table.Find().front().sentence;
 }
 
@@ -1315,7 +1320,7 @@ TEST(Divergence, ANumberIsSaidAsItIsWritten) {
   once.facets_in["scalar.mul"] = {testing::In("float32_rne")};
   Table table(c);
   table.Add("a", Classify({}), {1, 2, 3, 4}, DType::kBfloat16).Add("b", once, {1, 2, 3, 5}, DType::kBfloat16);
-  EXPECT_NE(table.Find().front().sentence.find("b computes product with 1.3 rounded to float32, product "
+  EXPECT_NE(table.Find().front().sentence.find("b computes `product` with 1.3 rounded to float32, `product` "
                                                "rounded to float32 before its bfloat16 output: "),
             std::string::npos)
       << table.Find().front().sentence;
@@ -1328,7 +1333,7 @@ TEST(Divergence, RoundingOfOperandsAndCuts) {
   table.Add("a", Float32(), kUnrounded).Add("b", Classify({rounded}), kRounded);
   ASSERT_EQ(table.Find().size(), 1u);
   EXPECT_EQ(table.Find()[0].sentence,
-            "b rounds operand y to bfloat16; a does not: product[0,0] is 1 against 1.0009766.");
+            "b rounds operand `y` to bfloat16; a does not: `product[0,0]` is 1 on b and 1.0009766 on a.");
   PrecisionModel cut = Model("float32", "none");
   cut.cuts = testing::Cuts({{"hidden", "bfloat16"}});
   Classification with = Classify({cut});
@@ -1338,9 +1343,9 @@ TEST(Divergence, RoundingOfOperandsAndCuts) {
   Table cuts(MakeCase());
   cuts.Add("a", with, kRounded).Add("b", without, kUnrounded);
   ASSERT_EQ(cuts.Find().size(), 1u);
-  EXPECT_EQ(
-      cuts.Find()[0].sentence,
-      "a rounds hidden to bfloat16 when computing product; b does not: product[0,0] is 1 against 1.0009766.");
+  EXPECT_EQ(cuts.Find()[0].sentence,
+            "a rounds `hidden` to bfloat16 when computing `product`; b does not: `product[0,0]` is 1 on a "
+            "and 1.0009766 on b.");
 }
 
 }  // namespace

@@ -109,12 +109,11 @@ TEST(Html, FindingsComeFirstGroupedByCause) {
   again.case_id = "other/case";
   again.value = "y";
   again.backends = {{"jax", "torch-eager"}, {"openblas"}};
-  again.sentence =
-      "jax and torch-eager round y through bfloat16 before the float32 buffer; openblas does not.";
+  again.sentence = "jax and torch-eager round `y` to bfloat16 before the float32 buffer; openblas does not.";
   report.divergences.push_back(again);
   const std::string page = WriteHtml(report, {});
   const size_t cause = page.find(
-      "<h3>rounds a value through bfloat16 before the float32 buffer <span class=kind>precision, 2 findings "
+      "<h3>rounds a value to bfloat16 before the float32 buffer <span class=kind>precision, 2 findings "
       "in 2 cases");
   ASSERT_NE(cause, std::string::npos) << page.substr(0, 3000);
   EXPECT_LT(cause, page.find("<h3>raises RuntimeError"));
@@ -184,8 +183,8 @@ RunReport BigReport() {
     divergence.case_id = id;
     divergence.backends.assign(2, {});
     divergence.sentence = fmt::format(
-        "backends round product through bfloat16 before the float32 buffer; others do not: product[0,{}] is "
-        "{} against 2.5.",
+        "backends round `product` to bfloat16 before the float32 buffer; others do not: `product[0,{}]` is "
+        "{} on jax and 2.5 on openblas.",
         i, i);
     for (int b = 0; b < 10; ++b) {
       CaseResult result = i % 10 < 3 && b < 5 ? sample.results[1] : sample.results[2];

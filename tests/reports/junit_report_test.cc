@@ -116,7 +116,7 @@ TEST(Junit, TheTextOfAFailureReadsAsOnTheConsole) {
   EXPECT_EQ(line.find("FAIL  seeds/matmul_out/as_posted  torch-aot-eager  changed: "), 0u) << text;
   EXPECT_NE(console.find(line + "\n"), std::string::npos) << console;
   EXPECT_NE(text.find("precision  product and result\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("rounds product through bfloat16"), std::string::npos) << text;
+  EXPECT_NE(text.find("rounds `product` to bfloat16"), std::string::npos) << text;
   EXPECT_EQ(text.find("order "), std::string::npos) << text;
   const std::string output = suites["openblas"].child_value("system-out");
   EXPECT_NE(output.find("seeds/matmul_out/as_posted  product and result\n"), std::string::npos)

@@ -181,15 +181,17 @@ inline RunReport SampleReport() {
   outcome.basis = "proved";
   outcome.sentence =
       "torch-eager raises RuntimeError (\"Expected out tensor to have dtype c10::BFloat16\"); "
-      "torch-aot-eager returns product as float32.";
+      "torch-aot-eager returns `product` as float32.";
+  outcome.summary = "raises RuntimeError (\"Expected out tensor to have dtype c10::BFloat16\")";
   Divergence precision = outcome;
   precision.kind = DivergenceKind::kPrecision;
   precision.backends = {{"torch-aot-eager"}, {"openblas"}};
   precision.value = "product";
   precision.also = {"result"};
   precision.sentence =
-      "torch-aot-eager rounds product through bfloat16 before the float32 buffer (element [0,3,0,0] = "
-      "0x1.2ap+1 (2.328125)); openblas does not.";
+      "torch-aot-eager rounds `product` to bfloat16 before the float32 buffer; openblas does not: "
+      "`product[0,3,0,0]` is 2.328125 on torch-aot-eager and 2.3300781 on openblas.";
+  precision.summary = "rounds a value to bfloat16 before the float32 buffer";
   Divergence order = precision;
   order.kind = DivergenceKind::kOrder;
   report.divergences = {outcome, precision, order};
