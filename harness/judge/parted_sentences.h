@@ -37,7 +37,7 @@ class PartedSentences : public Relations {
   Sentence PrecisionSentenceOf(const Divergence& divergence, const Parted& parted) const;
   Side MakeSide(const std::set<size_t>& members, size_t speaker) const;
   static void Take(const Sentence& sentence, Divergence* divergence);
-  /// Of every kind but precision. Sets the sentence, its summary and `has_cause`.
+  /// Every kind but precision. Sets the sentence, its summary and `has_cause`.
   void Tell(const Side& a, const Side& b, const Parted& parted, Divergence* divergence) const;
   /// An operand of the step that gives `value`, which in each pair differs wherever the value does; empty without one.
   std::string ComesFrom(const Parted& parted, const std::string& value) const;

@@ -35,7 +35,7 @@ std::string ShowOfAll(const Side& side, const std::string& value) {
   return InParentheses(Join(parts, "; "));
 }
 
-/// What backends with one outcome do, as the speaker of `side` has it: "raises RuntimeError ("...")".
+/// "raises RuntimeError ("...")": the outcome that the backends of `side` have in common.
 std::string DescribeOneOutcome(const Side& side) {
   const Outcome& outcome = side.speaker.result->outcome;
   if (outcome.kind == OutcomeKind::kCrashed) {
@@ -131,7 +131,7 @@ std::string BesideWhatIsWritten(const Side& side, const Side& others, const std:
                      classification.shown_of, classification.shown_of < data->size() ? " looked at" : "");
 }
 
-/// Where both sides do what is known of either.
+/// Ends a sentence in which both sides do the same.
 constexpr std::string_view kStillDiffer = "their results differ for a reason that was not found";
 
 std::string Spell(const Cast& cast) {
@@ -212,7 +212,7 @@ Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, 
                  : DescribeClass(test_case, value, own);
     };
     const std::string how_left = how(a), how_right = how(b);
-    // What cannot be explained is not the same twice: how far it is off belongs to one value.
+    // The size of an unexplained error belongs to one value.
     const auto summary = [&](const ValueResult& own, const std::string& text) {
       return own.classification.kind == ClassificationKind::kUnmodelled
                  ? std::string("computes a value in a way that is not explained")

@@ -39,7 +39,7 @@ Sentence UnexplainedSentence(const Side& who, const Side& others, const std::str
 /// How the value was computed, as far as the numbers tell: what they leave open is left out.
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result);
 Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap);
-/// What is known of the operands of a step that gives a value in which two sides differ.
+/// The operands of a step that gives a value in which two sides differ.
 struct DifferingOperands {
   std::string everywhere;  ///< an operand that differs wherever the value does; empty without one
   std::vector<std::string>

@@ -30,7 +30,7 @@ TEST(OffByOne, IsFoundAndReported) {
   const auto found = Between({1, 2, 3, 4}, {1, 2, 3, 5});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(Name(found[0].kind), "off_by_one");
-  EXPECT_EQ(found[0].sentence, "a and b differ by one in product (1 of 4 elements).");
+  EXPECT_EQ(found[0].sentence, "a and b differ by one in `product` (1 of 4 elements).");
   RunReport report;
   report.divergences = found;
   const auto document = nlohmann::json::parse(WriteJson(report));
