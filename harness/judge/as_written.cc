@@ -79,8 +79,9 @@ bool IsGivenAsWritten(const CaseOracle& written, const std::string& value, const
 
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                    Classification* result) {
+  // Chosen: a step costs milliseconds at most.
   constexpr int64_t kMostLookedAt = 4096, kMostTerms = int64_t{1} << 21;
-  constexpr size_t kMostShown = 64;
+  constexpr size_t kMostShown = 64;  // chosen: enough to find an element that the other side has otherwise
   const auto shape = written.Describe(value);
   if (!shape) return;
   const auto looked = ElementsToCheck(

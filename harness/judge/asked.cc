@@ -38,10 +38,10 @@ constexpr const char* kFree = "@unrounded";
 /// Elements that a set is tried on; fewer tell nothing. Of fewer than kManyElements a set has to give all, and as many that what
 /// is written does not give as there are sets to choose from, in bits, and these more.
 constexpr int64_t kMostElements = 256, kManyElements = 32, kFewestElements = 12, kBitsMore = 8;
-/// Terms of sums that one set may cost, and the sets that are tried.
+/// Terms of sums that one set may cost.
 constexpr int64_t kMostTerms = int64_t{1} << 20;
-constexpr int kMostSets = 600;
-constexpr size_t kMostUses = 48;
+/// Sets that are tried, and the uses that they are made of. Chosen: the search takes seconds.
+constexpr size_t kMostSets = 600, kMostUses = 48;
 
 class AskedJudge {
  public:
@@ -207,7 +207,7 @@ class AskedJudge {
   /// The share of the elements that the program gives bit by bit with these uses unrounded; -1 where it cannot be said.
   double Share(const Uses& unrounded) {
     const auto [entry, is_new] = shares_.try_emplace(unrounded, -1);
-    if (!is_new || shares_.size() > static_cast<size_t>(kMostSets)) return entry->second;
+    if (!is_new || shares_.size() > kMostSets) return entry->second;
     const auto [piece, free] = Cut(unrounded);
     auto oracle = open_(piece, inputs_, {.unrounded = free, .as_written = true});
     if (!oracle) return entry->second;
@@ -229,7 +229,7 @@ class AskedJudge {
   /// A library sums in one order: those in which the first sets did best are looked at further, which for results of 16 bits differ
   /// little.
   void KeepBestOrders() {
-    constexpr size_t kMostOrders = 3;
+    constexpr size_t kMostOrders = 3;  // chosen: the others did worse with every set so far
     if (FormatOf(observed_.dtype)->precision > Binary16().precision) return;
     std::vector<std::pair<int64_t, int>> ranked;
     for (const auto& [order, same] : same_in_) {
@@ -330,7 +330,7 @@ class AskedJudge {
     counts_ += (*oracle)->Counts();
     if (!found.fits || found.models.empty()) return std::nullopt;
     const Uses open = OpenUses(uses);
-    if (shares_.size() > static_cast<size_t>(kMostSets)) return std::nullopt;
+    if (shares_.size() > kMostSets) return std::nullopt;
     for (const auto& [use, maker] : maker_) {
       if (contracted_.contains(maker) && !uses.contains(use) && !open.contains(use)) continue;
       auto& words = found.on_the_way[maker];
@@ -441,7 +441,7 @@ std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string
       either.push_back(Code(name));
   }
   const auto listed = [](std::vector<std::string> names, const char* conjunction) {
-    constexpr size_t kMost = 4;
+    constexpr size_t kMost = 4;  // chosen: names in one clause
     if (names.size() > kMost + 1) {
       const size_t more = names.size() - kMost;
       names.resize(kMost);

@@ -241,7 +241,7 @@ bool HidesReading(const ValueDemand& demand, DType observed, const Classificatio
 }
 
 std::string LeftOpen(const ValueDemand& demand, const Classification& classification) {
-  constexpr size_t kReadable = 4;
+  constexpr size_t kReadable = 4;  // chosen: words in one clause
   std::map<std::string, std::vector<std::string>> open;
   for (const PrecisionModel& model : classification.models_proved) {
     if (IsInside(model, demand, classification)) continue;
@@ -275,7 +275,7 @@ std::string Describe(const ValueDemand& demand) {
 }
 
 std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vector<std::string>& operands) {
-  constexpr size_t kMost = 36;
+  constexpr size_t kMost = 36;  // chosen: two operands of six formats each
   std::vector<Proposal> named{Proposal{}};
   const auto each = [&](const DemandWords& words, const auto& apply) {
     std::vector<Proposal> next;

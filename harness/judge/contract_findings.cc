@@ -29,7 +29,7 @@ std::string Labelled(const Classification& classification) {
 
 /// The same for a sentence that somebody reads to its end.
 std::string BrieflyLabelled(const Classification& classification) {
-  constexpr size_t kReadable = 160;
+  constexpr size_t kReadable = 160;  // chosen: a line and a half
   const std::string label = Labelled(classification);
   if (label.size() <= kReadable) return label;
   return fmt::format("what any of {} models gives, some of them outside the contract (explain -v lists them)",

@@ -42,7 +42,7 @@ bool IsNothing(const std::vector<RoundSpec>& roundings, NoDeed nothing) {
 }
 
 std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spelling) {
-  constexpr size_t kMostNamed = 3;
+  constexpr size_t kMostNamed = 3;  // chosen: formats in one clause
   Words named;
   for (const RoundSpec& each : roundings) {
     if (spelling.nothing == NoDeed::kNever || !each.none())
@@ -56,7 +56,7 @@ std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spe
 }
 
 std::string Accumulators(const std::vector<AccSpec>& accs) {
-  constexpr size_t kMostNamed = 2;
+  constexpr size_t kMostNamed = 2;  // chosen: accumulators in one clause
   std::string joined = JoinAccumulators(accs);
   const bool parts = Contains(accs, JoinedWider());
   return accs.size() <= kMostNamed && FindFormat(joined) == nullptr && !parts ? Join(WordsOf(accs), " or ")

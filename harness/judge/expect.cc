@@ -21,7 +21,7 @@ std::string Changed(std::string_view expected, std::string_view observed) {
 }
 
 std::string Quote(std::string_view text) {
-  constexpr size_t kShown = 160;
+  constexpr size_t kShown = 160;  // chosen: a line and a half
   const std::string_view line = FirstLineOf(text);
   return fmt::format("\"{}{}\"", line.substr(0, kShown), line.size() > kShown ? "..." : "");
 }

@@ -403,7 +403,7 @@ std::vector<std::vector<Step>> FormsOfLastBits(const Step& step) { return Forms(
 bool IsContracted(const std::string& name) { return name.ends_with(std::string(".") + kContracted); }
 
 std::string DescribeForm(const Step& step, const std::vector<Step>& form) {
-  constexpr size_t kReadable = 60, kMostSteps = 4;
+  constexpr size_t kReadable = 60, kMostSteps = 4;  // chosen: half a line
   if (form.empty() || form.size() > kMostSteps) return "";
   std::string text = Formulas(step, form).Of(form.back()).text;
   if (text.size() > kReadable) return "";

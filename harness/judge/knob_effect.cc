@@ -42,7 +42,7 @@ std::string OutcomeText(const Outcome& outcome) {
   std::string text(Name(outcome.kind));
   if (!outcome.error_class.empty()) text += " " + outcome.error_class;
   if (outcome.kind == OutcomeKind::kCompleted || outcome.text.empty()) return text;
-  constexpr size_t kLongest = 120;
+  constexpr size_t kLongest = 120;  // chosen: a line
   return fmt::format("{} (\"{}\")", text, FirstLineOf(outcome.text).substr(0, kLongest));
 }
 

@@ -91,7 +91,8 @@ const FloatFormat* OneFormat(const std::vector<RoundSpec>& roundings) {
 
 /// One rounding is half a unit in the last place at most; a library's function may be further away.
 bool IsRoundedOnce(ErrorsOf errors, const Classification& classification) {
-  constexpr double kOnce = 0.5 * (1 + 0x1p-20);
+  constexpr double kOnce =
+      0.5 * (1 + 0x1p-20);  // derived: half a unit; the oracle's error is less than 2^-20
   return errors == ErrorsOf::kSeveralSteps || classification.max_ulp <= kOnce;
 }
 
@@ -155,7 +156,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
   for (const auto& cut : shape.cut_points) classification->cuts[cut] = {};
   // Steps that are computed in 16 bits, all of them, are each rounded to 16 bits.
   const bool steps_alone = shape.has_steps && shape.reduction_length == 0 && !shape.name.empty();
-  constexpr int64_t kFewTotals = 6;
+  constexpr int64_t kFewTotals = 6;  // derived: 8^-7 is once in two millions (below)
   for (const PrecisionModel& model : classification->models) {
     const AccSpec& acc = model.acc;
     const bool narrow = steps_alone && acc.binary() && acc.bits() <= Binary16().precision;

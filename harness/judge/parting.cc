@@ -224,7 +224,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
 
 /// What each side does that the other does not: all of it, where one result takes several.
 Parting Together(const std::vector<Parting>& partings) {
-  constexpr size_t kMost = 3;
+  constexpr size_t kMost = 3;  // chosen: verbs in one sentence
   const auto join = [&](Deed Parting::*side) {
     Deed all;
     for (size_t i = 0; i < std::min(kMost, partings.size()); ++i) {

@@ -50,7 +50,7 @@ bool MayRoundMoreInside(const std::string& value, const Classification& classifi
 
 /// "rounds the exp and total inside y to bfloat16": all that the classification says of steps inside.
 Deed RoundsInside(const std::string& value, const Classification& classification) {
-  constexpr size_t kMostNamed = 3;
+  constexpr size_t kMostNamed = 3;  // chosen: steps in one clause
   const auto rounded = RoundedInside(value, classification);
   std::vector<std::string> parts;
   for (const auto& [words, cuts] : rounded) {

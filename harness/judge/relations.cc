@@ -241,7 +241,7 @@ double Relations::OrderBound(size_t i, size_t j, const std::string& name) const 
 double Relations::LastBitsBound(size_t i, const std::string& name) const {
   const FloatFormat* format = FormatOf(FindValue(i, name)->dtype);
   if (format == nullptr) return 0;
-  constexpr int kWide = 8, kNarrow = 1;
+  constexpr int kWide = 8, kNarrow = 1;  // derived: see the declaration
   const int units = format->precision > Binary16().precision ? kWide : kNarrow;
   return std::ldexp(units, 1 - format->precision);
 }

@@ -35,6 +35,9 @@ std::string ShowOfAll(const Side& side, const std::string& value) {
   return InParentheses(Join(parts, "; "));
 }
 
+/// Chosen: a line.
+constexpr size_t kShownOfError = 140;
+
 /// "raises RuntimeError ("...")": the outcome that the backends of `side` have in common.
 std::string DescribeOneOutcome(const Side& side) {
   const Outcome& outcome = side.speaker.result->outcome;
@@ -43,8 +46,7 @@ std::string DescribeOneOutcome(const Side& side) {
                        outcome.error_class.empty() ? "" : " with " + FirstLine(outcome.error_class, 40));
   }
   if (outcome.kind == OutcomeKind::kRaised) {
-    constexpr size_t kShown = 140;
-    std::string text = FirstLine(outcome.text, kShown);
+    std::string text = FirstLine(outcome.text, kShownOfError);
     return fmt::format("{} {}{}", Verb(side, "raises", "raise"),
                        outcome.error_class.empty() ? "an error" : FirstLine(outcome.error_class, 80),
                        text.empty() ? "" : fmt::format(" (\"{}\")", text));
@@ -74,9 +76,8 @@ std::string DescribeOutcome(const Side& side) {
     const Outcome& mine = side.results[i]->outcome;
     const auto same = std::ranges::find_if(ways, [&](const Side& way) {
       const Outcome& other = way.speaker.result->outcome;
-      constexpr size_t kCompared = 140;
       return other.kind == mine.kind && other.error_class == mine.error_class &&
-             FirstLine(other.text, kCompared) == FirstLine(mine.text, kCompared);
+             FirstLine(other.text, kShownOfError) == FirstLine(mine.text, kShownOfError);
     });
     Side& way = same == ways.end() ? ways.emplace_back() : *same;
     if (way.names.empty()) way.speaker = {.result = side.results[i], .observation = side.all[i]};
@@ -280,7 +281,7 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
     }
     return false;
   };
-  constexpr size_t kMostTold = 2;
+  constexpr size_t kMostTold = 2;  // chosen: steps in one sentence
   Words told;
   size_t more = 0;
   for (const Divergence& step : *steps) {
@@ -346,7 +347,7 @@ Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, s
     return spelled;
   };
   const auto clause = [&](const Side& side, std::vector<std::string> extra) {
-    constexpr size_t kMostSpelled = 2;
+    constexpr size_t kMostSpelled = 2;  // chosen: casts in one clause
     if (extra.size() > kMostSpelled + 1) {
       const size_t more = extra.size() - kMostSpelled;
       extra.resize(kMostSpelled);

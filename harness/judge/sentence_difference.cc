@@ -202,7 +202,7 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
 /// "; a: accumulated in float32, stored float16; b: accumulated in 16 bits, stored float16", where each side is one backend and has a
 /// class that a person reads: no cause, but what is known of either.
 std::string LabelsOf(const Side& a, const Side& b, const std::string& value) {
-  constexpr size_t kReadable = 110;
+  constexpr size_t kReadable = 110;  // chosen: a line
   std::string text;
   for (const Side* side : {&a, &b}) {
     const Classification& classification = ValueOf(*side, value).classification;

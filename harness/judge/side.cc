@@ -26,7 +26,7 @@ std::string JoinCode(const std::vector<std::string>& names) {
 }
 
 std::string Ulps(double distance) {
-  constexpr double kWhole = 100, kMostDigits = 1e6;
+  constexpr double kWhole = 100, kMostDigits = 1e6;  // chosen: two digits, and at most six
   if (distance == std::floor(distance) && distance < kMostDigits) return fmt::format("{:.0f}", distance);
   if (distance < kWhole) return fmt::format("{:.2g}", distance);
   return distance < kMostDigits ? fmt::format("{:.0f}", distance) : fmt::format("{:.3g}", distance);

@@ -32,7 +32,7 @@ constexpr int64_t kFewestMeasured = 16;
 /// Where every result is exact, no rounding on the way shows, whichever there was. Otherwise some hundred ways to sum and to round are
 /// tried, of which two part in half of the results or more: 2^-32 times some hundred is once in some ten millions.
 bool TellsAlone(const Classification& fits, const TensorData& observed) {
-  constexpr size_t kManyNumbers = 32;
+  constexpr size_t kManyNumbers = 32;  // derived: above
   if (fits.reproduced < 1 || fits.checked < fits.elements) return false;
   if (fits.kind == ClassificationKind::kExactOnly) return fits.max_ulp == 0;
   std::set<double> numbers;

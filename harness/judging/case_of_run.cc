@@ -110,7 +110,7 @@ class CaseOfRun {
 
   /// The elements in which a backend differs from the first one that has the value: of many elements a sample holds few of them.
   void LookAtDifferences() {
-    constexpr int64_t kMostElements = 256;
+    constexpr int64_t kMostElements = 256;  // chosen: more than any sample of a step holds
     std::map<std::string, std::set<int64_t>> differing;
     std::map<std::string, const TensorData*> first;
     for (const RecordedResult& record : records_) {
