@@ -2,7 +2,8 @@
 """Whole models of transformers and diffusers, eager against inductor: the statements of their ledgers, recomputed from the models
 themselves.
 
-A table of all architectures: tests/models/test_models.py --all (or ULPSCOPE_MODELS=NAME,NAME...). Without it, a fixed few.
+A table of all architectures: tests/models/test_models.py --all (or ULPSCOPE_MODELS=NAME,NAME...). Without it one, and three with
+ULPSCOPE_NIGHTLY=1.
 """
 import copy
 import os
@@ -24,7 +25,7 @@ import ulpscope  # noqa: E402
 from again import compiled, tensor  # noqa: E402
 from programs import class_folder, load_accounts  # noqa: E402
 
-FEW = ("distilbert", "clip-text", "gemma2")
+FEW = ("distilbert", "clip-text", "gemma2") if os.environ.get("ULPSCOPE_NIGHTLY") else ("distilbert", )
 
 
 def chosen():
