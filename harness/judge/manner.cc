@@ -55,7 +55,7 @@ Manner RoundedOnTheWay(const std::string& value, const Classification& classific
   }
   const bool inside = steps.empty() && HasStepsInside(value, classification);
   const std::string what = !steps.empty() ? JoinCode(steps)
-                           : inside       ? "at least one step inside"
+                           : inside       ? "at least one of its steps"
                                           : "at least one intermediate";
   return {.text = fmt::format("{} rounded to {}", what, format), .names_inside = inside};
 }
@@ -114,7 +114,7 @@ Manner DescribeRoundings(const Case& test_case, const std::string& value, const 
   bool names_inside = !inside.text.empty();
   if (!acc.empty() && !exact && acc != OpenFormat() && !inside.all && told) {
     const bool steps = HasStepsInside(value, classification), sums_inside = SumsInside(classification);
-    parts.push_back((!steps ? "sums in " : sums_inside ? "the sums inside in " : "each step in ") + acc);
+    parts.push_back((!steps ? "sums in " : sums_inside ? "its sums in " : "each of its steps in ") + acc);
     names_inside = names_inside || (steps && sums_inside);
   }
   if (!inside.text.empty()) parts.push_back(inside.text);

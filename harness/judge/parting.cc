@@ -57,9 +57,9 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
   }
   for (const auto& [operand, reads] : left) {
     if (operand.ends_with("@" + value)) continue;
-    const std::string what = IsInside(value, operand) ? "the " + Braced(StepInside(operand, value)) +
-                                                            " inside " + Braced(Code(value))
-                                                      : Braced(NumberPhrase(test_case, operand, value));
+    const std::string what = IsInside(value, operand)
+                                 ? "the " + Braced(StepInside(operand, value)) + " of " + Braced(Code(value))
+                                 : Braced(NumberPhrase(test_case, operand, value));
     const bool is_number =
         std::isdigit(static_cast<unsigned char>(what.back())) != 0 && !what.starts_with("operand ");
     const size_t at = operand.find('@');
@@ -168,7 +168,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   const bool inside =
       (only_own(left) && HasStepsInside(value, left)) || (only_own(right) && HasStepsInside(value, right));
   const std::string through =
-      twice && inside ? fmt::format("at least one step inside {} to {{}}", Braced(Code(value)))
+      twice && inside ? fmt::format("at least one step of {} to {{}}", Braced(Code(value)))
       : twice ? fmt::format("an intermediate of {} to {{}}, before its {} output", Braced(Code(value)), own)
       : RoundsOnTheWay(value, left) || RoundsOnTheWay(value, right)
           ? fmt::format("at least one intermediate of {} to {{}}", Braced(Code(value)))
@@ -202,7 +202,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
   // Of an op that sums and does more, what is known is the format of its sums.
   const bool sums = SumsInside(left) || SumsInside(right);
-  const std::string what = !steps ? "" : sums ? "the sums inside " : "the steps inside ";
+  const std::string what = !steps ? "" : sums ? "the sums of " : "the steps of ";
   auto acc = Compare(left.facets.acc, right.facets.acc,
                      {sums || !steps ? "accumulates" : "computes", sums || !steps ? "accumulate" : "compute",
                       what + Braced(Code(value)) + " in {}"});

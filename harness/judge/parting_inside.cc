@@ -65,8 +65,7 @@ Deed RoundsInside(const std::string& value, const Classification& classification
     const std::string which = DescribeInside(value, classification).all ? "each step"
                               : names.size() > kMostNamed               ? "several steps"
                                                           : (perhaps ? "at least " : "") + JoinNames(names);
-    parts.push_back(
-        fmt::format("{} inside {} to {}", which, Code(value), Formats(formats, kOfIntermediates)));
+    parts.push_back(fmt::format("{} of {} to {}", which, Code(value), Formats(formats, kOfIntermediates)));
   }
   return Say("rounds", "round", Join(parts, " and "));
 }
@@ -92,7 +91,7 @@ std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& v
 Deed SumsNarrowly(const std::string& value, const Classification& classification) {
   if (!SumsInside(classification) || !SumsNarrow(classification)) return {};
   return Say("accumulates", "accumulate",
-             fmt::format("the sums inside {} in {}", Code(value), Accumulators(classification.facets.acc)));
+             fmt::format("the sums of {} in {}", Code(value), Accumulators(classification.facets.acc)));
 }
 
 }  // namespace
@@ -150,9 +149,9 @@ std::optional<Parting> FindStepInside(const std::string& value, const Classifica
   const auto deed = [&](const Classification& each, bool rounds) {
     if (rounds) return RoundsInside(value, each);
     const std::string format = RoundsMoreInside(value, each, {}) ? NarrowInEach(value, each) : "";
-    return format.empty() ? SumsNarrowly(value, each)
-                          : Say("rounds", "round",
-                                fmt::format("at least one step inside {} to {}", Code(value), format));
+    return format.empty()
+               ? SumsNarrowly(value, each)
+               : Say("rounds", "round", fmt::format("at least one step of {} to {}", Code(value), format));
   };
   return Parting{.a = deed(a, a_rounds), .b = deed(b, b_rounds)};
 }
@@ -172,10 +171,10 @@ std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classi
   if (!left && !rounds_alone(in_b, a)) return std::nullopt;
   const Classification& rounds = left ? a : b;
   const std::string& format = left ? in_a : in_b;
-  const Deed deed = Say("rounds", "round",
-                        HasStepsInside(value, rounds)
-                            ? fmt::format("at least one step inside {} to {}", Code(value), format)
-                            : fmt::format("an intermediate of {} to {}", Code(value), format));
+  const Deed deed =
+      Say("rounds", "round",
+          HasStepsInside(value, rounds) ? fmt::format("at least one step of {} to {}", Code(value), format)
+                                        : fmt::format("an intermediate of {} to {}", Code(value), format));
   return left ? Parting{.a = deed, .b = {}} : Parting{.a = {}, .b = deed};
 }
 
