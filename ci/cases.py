@@ -1,8 +1,8 @@
 """Runs the GoogleTest cases of a build, many in one process: where starting one costs more than most cases take (sanitizers).
 
-    python ci/cases.py FOLDER [--exclude REGEX]... [--jobs N] [--timeout SECONDS]
+    python ci/cases.py FOLDER [--executable NAME]... [--exclude REGEX]... [--jobs N] [--timeout SECONDS]
 
-FOLDER holds the executables test_*. A case has passed when its executable says so by name: one that crashes, ends the process or takes more
+FOLDER holds the executables test_*; all of them are run unless some are named. A case has passed when its executable says so by name: one that crashes, ends the process or takes more
 than SECONDS has failed, and the cases after it are run by a new process. Output of a process after its last case (a leak) is a failure of
 its own. Closes with `N passed, N failed`; each failure is named, with its output, just before.
 """
@@ -29,13 +29,15 @@ LINE = re.compile(r"^\[ *(RUN|OK|FAILED|SKIPPED) *\] ([^\s,]+?\.[^\s,]+)(?:, whe
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--executable", action="append", default=[], help="one of those to run")
     parser.add_argument("--exclude", action="append", default=[], help="cases whose name this matches anywhere are not run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--timeout", type=float, default=600)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, end)
     failures, parts, left_out = [], [], 0
-    for executable in sorted(options.folder.glob("test_*")):
+    executables = [options.folder / name for name in options.executable] or sorted(options.folder.glob("test_*"))
+    for executable in executables:
         try:
             listed = cases_of(executable)
         except (subprocess.SubprocessError, OSError) as error:
