@@ -13,6 +13,7 @@
 #include "reports/births.h"
 #include "reports/budget.h"
 #include "reports/cell.h"
+#include "reports/code_names.h"
 #include "reports/environments.h"
 #include "reports/findings.h"
 #include "reports/html_assets.h"
@@ -143,7 +144,7 @@ class Page {
     const std::string values = FindingValues(divergence),
                       places = PlacesText(SourcePlacesOf(report_, divergence));
     return text + (values.empty() ? "" : " " + HtmlText(values)) + ": " +
-           HtmlText(BriefSentence(divergence)) +
+           HtmlSentence(BriefSentence(divergence)) +
            (places.empty() ? "" : "<br><span class=\"soft at\">" + HtmlText(places) + "</span>") +
            "<br><span class=cells>" + Join(groups, " | ") + "</span></li>\n";
   }
@@ -178,7 +179,7 @@ class Page {
                                 (cases.size() > 1 ? " in " + Counted(cases.size(), "case") : "");
       text += fmt::format(
           "<details class=cause{}><summary><h3>{} <span class=kind>{}, {}</span></h3></summary>\n<ul>\n",
-          shown < kMostUnfolded ? " open" : "", HtmlText(cause.text), HtmlText(Name(cause.kind)), count);
+          shown < kMostUnfolded ? " open" : "", HtmlSentence(cause.text), HtmlText(Name(cause.kind)), count);
       for (const Divergence* divergence : cause.findings) text += Finding(*divergence);
       text += "</ul></details>\n";
       shown += cause.findings.size();
@@ -217,7 +218,7 @@ class Page {
                        HtmlText(LedgerText(ledger)) + "</p><div class=bar>" + bar + "</div>";
     std::string items;
     for (const auto& texts : {CauseTexts(ledger, {}), RemedyTexts(ledger)}) {
-      for (const std::string& each : texts) items += "<li>" + HtmlText(each) + "</li>";
+      for (const std::string& each : texts) items += "<li>" + HtmlSentence(each) + "</li>";
     }
     if (!items.empty()) text += "<details><summary>causes</summary><ul>" + items + "</ul></details>";
     return text + "</div>\n";
@@ -263,7 +264,7 @@ class Page {
                                                            HtmlText(change.id)));
         rows += fmt::format(" {}{} <span class=kind>{}</span></li>\n",
                             change.backend.empty() ? "" : HtmlText(change.backend) + " ",
-                            HtmlText(change.what), way);
+                            HtmlSentence(change.what), way);
       }
       text += rows.empty() ? "<p>No class changed.</p>\n" : "<ul>\n" + rows + "</ul>\n";
     }
@@ -276,7 +277,7 @@ class Page {
       if (!IsFailing(result.status)) continue;
       rows += fmt::format("<li><strong>{}</strong> {}: {}<br><code>{}</code></li>\n", Name(result.status),
                           CellLink(result.id, result.backend, result.id + " on " + result.backend),
-                          HtmlText(result.reason), HtmlText(result.repro));
+                          HtmlSentence(result.reason), HtmlText(result.repro));
     }
     return rows.empty() ? "" : "<h2 id=failed>Failed</h2>\n<ul>\n" + rows + "</ul>\n";
   }
@@ -397,6 +398,11 @@ std::string HtmlText(std::string_view text) {
                            : std::string(1, c);
   }
   return escaped;
+}
+
+std::string HtmlSentence(std::string_view sentence) {
+  return ShowNames(sentence, HtmlText,
+                   [](std::string_view name) { return "<code>" + HtmlText(name) + "</code>"; });
 }
 
 }  // namespace ulpscope

@@ -18,5 +18,7 @@ std::string WriteHtml(const RunReport& report, const ReportDetails& details);
 
 /// Text of others as HTML shows it, in an element or in a quoted attribute.
 std::string HtmlText(std::string_view text);
+/// A sentence in an element: its names, which stand in backticks, as code.
+std::string HtmlSentence(std::string_view sentence);
 
 }  // namespace ulpscope

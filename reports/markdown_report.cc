@@ -11,6 +11,7 @@
 #include "reports/births.h"
 #include "reports/budget.h"
 #include "reports/cell.h"
+#include "reports/code_names.h"
 #include "reports/findings.h"
 #include "reports/ledger.h"
 #include "reports/matrix.h"
@@ -59,7 +60,8 @@ class Summary {
           "{}. **{}** {}{}  \n   {}\n", shown, Name(divergence.kind),
           MarkdownCode(divergence.case_id, MarkdownPlace::kText),
           values.empty() ? "" : " " + MarkdownText(values),
-          MarkdownText(WithPlaces(BriefSentence(divergence), SourcePlacesOf(report_, divergence))));
+          MarkdownSentence(WithPlaces(BriefSentence(divergence), SourcePlacesOf(report_, divergence)),
+                           MarkdownPlace::kText));
     }
     if (all > shown) text_ += fmt::format("\nand {} more\n", all - shown);
     if (all > 0) text_ += "\n";
@@ -123,7 +125,8 @@ class Summary {
     for (size_t i = 0; i < std::min(failing.size(), kMostFailures); ++i) {
       const CaseResult& result = *failing[i];
       text_ += fmt::format("| {} | {} | {} | {} | {} |\n", Name(result.status), InTable(result.id),
-                           InTable(result.backend), MarkdownText(result.reason), InTable(result.repro));
+                           InTable(result.backend), MarkdownSentence(result.reason, MarkdownPlace::kTable),
+                           InTable(result.repro));
     }
     if (failing.size() > kMostFailures)
       text_ += fmt::format("\nand {} more\n", failing.size() - kMostFailures);
@@ -211,6 +214,11 @@ std::string MarkdownCode(std::string_view text, MarkdownPlace place) {
   const std::string fence(longest + 1, '`');
   const bool pad = inside.starts_with('`') || inside.ends_with('`');
   return fence + (pad ? " " : "") + inside + (pad ? " " : "") + fence;
+}
+
+std::string MarkdownSentence(std::string_view sentence, MarkdownPlace place) {
+  return ShowNames(sentence, MarkdownText,
+                   [place](std::string_view name) { return MarkdownCode(name, place); });
 }
 
 }  // namespace ulpscope

@@ -18,5 +18,7 @@ std::string MarkdownText(std::string_view text);
 /// The same in a code span; in the cell of a table a bar is written otherwise.
 enum class MarkdownPlace { kText, kTable };
 std::string MarkdownCode(std::string_view text, MarkdownPlace place);
+/// A sentence whose names, which stand in backticks, are code spans.
+std::string MarkdownSentence(std::string_view sentence, MarkdownPlace place);
 
 }  // namespace ulpscope

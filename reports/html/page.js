@@ -12,6 +12,8 @@
     made.append(...children.flat());
     return made;
   };
+  /** A sentence: its names as code, as reports/code_names.h finds them. */
+  const say = (sentence) => sentence.split(/(?<!`)`([^`"]+)`(?!`)/).map((part, i) => i % 2 ? make("code", {}, part) : part);
   const draw = (name, attributes, ...children) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -131,11 +133,11 @@
     const parts = finds.map((find) => data.finds[find]);
     const out = [];
     const section = (title, ...children) => children.length && out.push(make("h3", {}, title), ...children);
-    out.push(make("p", {}, text(state) + (text(reason) ? ": " + text(reason) : "")));
+    out.push(make("p", {}, text(state) + (text(reason) ? ": " : ""), say(text(reason))));
     if (text(outcome)) out.push(make("p", {}, text(outcome)));
     if (proof.length) section("Derivation", make("p", {class: "said"}, text(proof[0])), make("p", {class: "said"}, text(proof[1])));
     section("Where it parts", ...parts.map(([kind, basis, subject, , sentence]) =>
-      make("p", {class: "said"}, make("strong", {}, text(kind)), " " + text(subject) + " (" + text(basis) + "): " + text(sentence))));
+      make("p", {class: "said"}, make("strong", {}, text(kind)), " " + text(subject) + " (" + text(basis) + "): ", say(text(sentence)))));
     if (values.length)
       section("Values", rowsOf(["value", "class", "what it is", "error", "contract"], values.map(
           ([name, shape, cell, label, error, contract, says]) => [text(name) + " " + text(shape), text(cell),
