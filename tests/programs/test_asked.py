@@ -89,7 +89,7 @@ def best_subsets(steps, tensors, dtype, observed):
 
 
 def listed(text):
-    return re.split(r", | and | or ", text)
+    return re.findall("`(.*?)`", text)
 
 
 @unittest.skipUnless(torch, "needs torch")

@@ -105,7 +105,7 @@ class Causes(unittest.TestCase):
         left = int((rounded(rounded(a) + rounded(b)) != got).sum())
         said = [each["sentence"] for each in report["divergences"] if each["kind"] == "precision"]
         self.assertEqual(len(said), 1, said)
-        self.assertIn("fuses likely computes total from the unrounded a and b; stores likely does not", said[0])
+        self.assertIn("fuses likely computes `total` from the unrounded `a` and `b`; stores likely does not", said[0])
         self.assertIn(f"({left} of 256 elements)", said[0])
 
     def test_the_error_of_a_value_is_that_of_the_whole_program(self):

@@ -137,8 +137,8 @@ class Forms(unittest.TestCase):
         (entry,) = report["account"]
         self.assertTrue(0 < entry["size"]["elements"] < 40, "elements of which a sample of 4096 holds none, mostly")
         (said,) = [each["sentence"] for each in report["divergences"]]
-        self.assertIn("scaled_first likely computes y as x + a * -0.7 / b", said)
-        self.assertIn("quotient_first likely computes y as x + a / b * -0.7", said)
+        self.assertIn("scaled_first likely computes `y` as `x + a * -0.7 / b`", said)
+        self.assertIn("quotient_first likely computes `y` as `x + a / b * -0.7`", said)
         # A new classification equals the one made during the run.
         self.assertEqual([each["sentence"] for each in again["divergences"]], [said])
         self.assertEqual([each["values"] for each in again["results"]], [each["values"] for each in report["results"]])

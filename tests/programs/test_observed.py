@@ -54,7 +54,7 @@ cases:
       - {op: add, of: [product, c], as: total}
     observe: [total]
 """
-SHOWN = "fuses likely computes total from the unrounded product; stores likely does not"
+SHOWN = "fuses likely computes `total` from the unrounded `product`; stores likely does not"
 
 
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
@@ -74,14 +74,14 @@ class Observed(unittest.TestCase):
     def test_what_another_run_shows_is_said_as_that(self):
         [(kind, sentence)] = self.sentences("stores,fuses")
         self.assertEqual(kind, "value", sentence)
-        self.assertRegex(sentence, r"^stores differs from fuses in total \(\d+ of 256 elements")
-        self.assertRegex(sentence, r"\. Observing all steps changes total on fuses \(\d+ of 256 elements, by up to [0-9.]+ ulp\); "
+        self.assertRegex(sentence, r"^stores differs from fuses in `total` \(\d+ of 256 elements")
+        self.assertRegex(sentence, r"\. Observing all steps changes `total` on fuses \(\d+ of 256 elements, by up to [0-9.]+ ulp\); "
                          rf"there, {SHOWN}\.$")
 
     def test_where_nothing_changes_it_is_the_finding_itself(self):
         [(kind, sentence)] = self.sentences("stores,steady")
         self.assertEqual(kind, "precision", sentence)
-        self.assertTrue(sentence.startswith(SHOWN.replace("fuses", "steady") + ": total["), sentence)
+        self.assertTrue(sentence.startswith(SHOWN.replace("fuses", "steady") + ": `total["), sentence)
         self.assertNotIn("Observing all steps", sentence)
 
 

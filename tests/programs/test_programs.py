@@ -418,9 +418,10 @@ class Score(unittest.TestCase):
             tensors = {"a": store(rng.standard_normal((6, terms)), F32), "b": store(rng.standard_normal((terms, 6)), F32)}
             rows = [{"program": "p1_0", "backend": name, "honest": True, "truth": {"steps": emulator.truth(steps, tensors, Plan(**plans.HONEST[name]))}}
                     for name in ("honest", "lanes")]
+            told = "{0} likely rounds each product to float32; {1} likely does not: `y[0,0]` is 1 on {0} and 2 on {1}."
             said = {"case": "f/p1_0", "kind": "precision", "value": "y", "backends": [["honest:keep=x"], ["lanes:keep=x"]],
-                    "sentence": "lanes:keep=x likely rounds each product to float32; honest:keep=x likely does not: y[0,0] is 1 against 2."}
-            turned = {**said, "sentence": "honest:keep=x likely rounds each product to float32; lanes:keep=x likely does not: y[0,0] is 1 against 2."}
+                    "sentence": told.format("lanes:keep=x", "honest:keep=x")}
+            turned = {**said, "sentence": told.format("honest:keep=x", "lanes:keep=x")}
             self.assertEqual(len(score.false_divergences({"divergences": [said]}, rows)), expected)
             self.assertEqual(len(score.false_divergences({"divergences": [turned]}, rows)), 1)
 

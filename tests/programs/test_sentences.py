@@ -40,7 +40,7 @@ def sentences(programs, folder):
         if report is None:
             raise AssertionError(why)
         for each in report["divergences"]:
-            also = f" The same for {', '.join(each['also'])}." if each["also"] else ""
+            also = f" The same for {', '.join(f'`{name}`' for name in each['also'])}." if each["also"] else ""
             line = f"{each['kind']}: {each['sentence']}{also}"
             said[plans.program_of(each["case"])].append(line.replace(f":keep={folder / f'group{number}' / 'keep'}", ""))
     return said

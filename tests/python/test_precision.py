@@ -259,7 +259,7 @@ class Check(unittest.TestCase):
             report = ulpscope.check(block, (x, ), backends=["torch-eager", ulpscope.backend("mine", {"linear": linear})], out=folder)
         self.assertEqual(torch.get_num_threads(), threads)
         self.assertEqual(set(seen), {os.getpid()})
-        self.assertTrue(any("mine likely accumulates g_linear in bfloat16" in each for each in report.findings), report.findings)
+        self.assertTrue(any("mine likely accumulates `g_linear` in bfloat16" in each for each in report.findings), report.findings)
         steps = {value: label for value, _, label in report.steps("mine")}
         self.assertEqual(steps["h_mul"], dict((value, label) for value, _, label in report.steps("torch-eager"))["h_mul"])
         self.assertEqual(report.own, {"torch-eager": {"result": ""}})
@@ -281,23 +281,27 @@ class Check(unittest.TestCase):
     def test_findings_stand_once_and_name_every_value(self):
         """The console's own list is left out below the findings, and with it the hint how to list the rest."""
         data = {"results": [], "not_finite": [], "findings": [
-            {"kind": "value", "sentence": "a differs from b in w.grad (3 of 4 elements).", "also": ["v.grad", "u.grad"], "moves_nothing": False},
-            {"kind": "precision", "sentence": "a rounds y; b does not.", "also": ["z"], "moves_nothing": False},
-            {"kind": "precision", "sentence": "a rounds idle; b does not.", "also": [], "moves_nothing": True},
-            {"kind": "bits", "sentence": "a differs from b in x.", "also": [], "moves_nothing": False}]}
+            {"kind": "value", "sentence": "a differs from b in `w.grad` (3 of 4 elements).", "also": ["v.grad", "u.grad"], "moves_nothing": False},
+            {"kind": "precision", "sentence": "a rounds `y`; b does not.", "also": ["z"], "moves_nothing": False},
+            {"kind": "precision", "sentence": "a rounds `idle`; b does not.", "also": [], "moves_nothing": True},
+            {"kind": "bits", "sentence": "a differs from b in `x`.", "also": [], "moves_nothing": False}]}
         head = "ulpscope  1 case x 2 backends\n\n2 divergences, and 1 of bits only"
         console = (head + " (-v lists them)\n    1  value      mine  w.grad\n"
-                   "       a differs from b in w.grad (3 of 4 elements).\n\n2 PASS\n")
+                   "       a differs from b in `w.grad` (3 of 4 elements).\n\n2 PASS\n")
         report = reporting.Report(findings=reporting.findings_of(data), matrix={}, results=[], run_dir=pathlib.Path(), console=console,
                                   exit_code=0, tables=head + "\n\n2 PASS\n")
         self.assertEqual(report.findings, [
-            "value: a differs from b in w.grad (3 of 4 elements). The same in v.grad and u.grad.",
-            "precision: a rounds y; b does not. The same in z.", "bits: a differs from b in x.",
+            "value: a differs from b in `w.grad` (3 of 4 elements). The same in `v.grad` and `u.grad`.",
+            "precision: a rounds `y`; b does not. The same in `z`.", "bits: a differs from b in `x`.",
             "1 more of steps that move no bit of an observed value (report.data['findings'] has them)"])
         said = str(report)
-        self.assertEqual(said.count("a differs from b in w.grad"), 1)
+        self.assertEqual(said.count("a differs from b in `w.grad`"), 1)
         self.assertIn("\n\n2 divergences, and 1 of bits only\n\n2 PASS\n", said)
         self.assertNotIn("-v lists them", said)
+        page = report._repr_html_()
+        self.assertIn("<li>precision: a rounds <code>y</code>; b does not. The same in <code>z</code>.</li>", page)
+        report.findings = ["outcome: a raises E (\"`x' <is> no\"); b returns `y` as `<b>`."]
+        self.assertIn("(&quot;`x&#x27; &lt;is&gt; no&quot;); b returns <code>y</code> as <code>&lt;b&gt;</code>.</li>", report._repr_html_())
 
     def test_steps_are_judged_where_judging_as_one_takes_long(self):
         """Every step may be observed, and whether that changes the result is found out; the program as it is, is what is judged."""
@@ -321,7 +325,7 @@ class Check(unittest.TestCase):
         with unittest.mock.patch.object(checking, "_observing", another):
             report = ulpscope.check(block, (x, ), backends=["torch-eager"], steps="observed", verify=())
         self.assertEqual(report.changed, {"torch-eager": ["result"]})
-        self.assertIn("torch-eager gives other bits of result where every step is observed", report.findings[-1])
+        self.assertIn("torch-eager gives other bits of `result` where every step is observed", report.findings[-1])
 
     def test_behind_an_op_without_a_reference_steps_are_judged_from_what_it_gave(self):
         x, weight = (each.float() for each in operands())
@@ -356,7 +360,7 @@ class Check(unittest.TestCase):
         x, w = operands()
         made = [ulpscope.backend("narrow", {"matmul": in_bfloat16}), ulpscope.backend("wide", {"matmul": in_float32})]
         report = ulpscope.check(torch.matmul, (x, w), backends=made, name="product")
-        self.assertRegex(report.findings[0], "precision: narrow likely accumulates result in bfloat16.*; wide likely does not")
+        self.assertRegex(report.findings[0], "precision: narrow likely accumulates `result` in bfloat16.*; wide likely does not")
         self.assertTrue(report.ok)
         left = [child for thread in pathlib.Path("/proc/self/task").iterdir() for child in (thread / "children").read_text().split()
                 if b"ulpscope" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes()]

@@ -244,7 +244,7 @@ def _asked(report, started, recorded):
             text = faithful.difference(found[backend][value], recorded[backend][value], "as it is", "with every step observed")
             if text:
                 report.changed[backend].append(value)
-                report.findings.append(f"{backend} gives other bits of {value} where every step is observed ({text}): what is said of its "
+                report.findings.append(f"{backend} gives other bits of `{value}` where every step is observed ({text}): what is said of its "
                                        "steps holds for the program with every step observed")
     return found
 

@@ -2,6 +2,7 @@
 
 import html
 import pathlib
+import re
 import textwrap
 from dataclasses import dataclass, field
 
@@ -162,7 +163,7 @@ class Report:
         for value, row in self.matrix.items():
             cells = "".join(f"<td>{html.escape(row.get(each, ''))}</td>" for each in backends)
             rows += f"<tr><td>{html.escape(value)}</td>{cells}</tr>"
-        items = "".join(f"<li>{html.escape(each)}</li>" for each in self.findings) or "<li>no findings</li>"
+        items = "".join(f"<li>{_html(each)}</li>" for each in self.findings) or "<li>no findings</li>"
         return f"<ol>{items}</ol><table><tr>{head}</tr>{rows}</table>"
 
 
@@ -184,9 +185,15 @@ def findings_of(data):
     return list(dict.fromkeys(found))
 
 
+def _html(sentence):
+    """The names in a sentence, between two backticks, as code. A backtick in a message of others, which is quoted, may be alone."""
+    parts = re.split(r'(?<!`)`([^`"]+)`(?!`)', sentence)
+    return "".join(f"<code>{html.escape(part)}</code>" if i % 2 else html.escape(part) for i, part in enumerate(parts))
+
+
 def _also(finding):
     """The other values in which the same backends part so: its sentence tells of the first."""
-    names = finding["also"]
+    names = [f"`{name}`" for name in finding["also"]]
     if not names:
         return ""
     return " The same in " + (f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]) + "."
