@@ -105,7 +105,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(texts["Rows"], written, "mend with: test_readme.py --update")
 
     def test_what_the_text_says_of_its_own_example_is_printed(self):
-        said = re.search(r"The first finding names the difference \(`(.*?)`\)", README)[1]
+        said = re.search(r"The first finding names the difference \((`+)(.*?)\1\)", README)[2]
         printed, = [text for command, text in self.outputs.items() if command.endswith("first.py")]
         self.assertIn(said, pages.squeezed(printed))
 
