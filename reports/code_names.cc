@@ -5,23 +5,23 @@
 
 namespace ulpscope {
 
-std::string ShowNames(std::string_view sentence, const ShowText& plain, const ShowText& code) {
+std::string ShowNames(std::string_view line, const ShowText& plain, const ShowText& code) {
   constexpr size_t kNone = std::string_view::npos;
   std::string shown;
   size_t told = 0;
-  for (size_t begin = sentence.find('`'); begin != kNone; begin = sentence.find('`', begin)) {
-    const size_t name = begin + 1, end = sentence.find_first_of("`\"", name);
-    if (end == kNone || sentence[end] == '"') {
+  for (size_t begin = line.find('`'); begin != kNone; begin = line.find('`', begin)) {
+    const size_t name = begin + 1, end = line.find_first_of("`\"", name);
+    if (end == kNone || line[end] == '"') {
       begin = name;
-    } else if (end == name || sentence.substr(end + 1, 1) == "`") {
-      begin = std::min(sentence.find_first_not_of('`', end), sentence.size());
+    } else if (end == name || line.substr(end + 1, 1) == "`") {
+      begin = std::min(line.find_first_not_of('`', end), line.size());
     } else {
-      if (begin > told) shown += plain(sentence.substr(told, begin - told));
-      shown += code(sentence.substr(name, end - name));
+      if (begin > told) shown += plain(line.substr(told, begin - told));
+      shown += code(line.substr(name, end - name));
       begin = told = end + 1;
     }
   }
-  if (told < sentence.size()) shown += plain(sentence.substr(told));
+  if (told < line.size()) shown += plain(line.substr(told));
   return shown;
 }
 

@@ -9,8 +9,8 @@ namespace ulpscope {
 
 using ShowText = std::function<std::string(std::string_view)>;
 
-/// A sentence with each name between two single backticks shown by `code`, without them, and all else by `plain`. A backtick that no
+/// A line with each name between two single backticks shown by `code`, without them, and all else by `plain`. A backtick that no
 /// other one follows before a quotation mark is text: messages of others are quoted, and may hold one.
-std::string ShowNames(std::string_view sentence, const ShowText& plain, const ShowText& code);
+std::string ShowNames(std::string_view line, const ShowText& plain, const ShowText& code);
 
 }  // namespace ulpscope

@@ -185,9 +185,9 @@ def findings_of(data):
     return list(dict.fromkeys(found))
 
 
-def _html(sentence):
-    """The names in a sentence, between two backticks, as code. A backtick in a message of others, which is quoted, may be alone."""
-    parts = re.split(r'(?<!`)`([^`"]+)`(?!`)', sentence)
+def _html(line):
+    """A line with the names in it, between two backticks, as code. A backtick in a message of others, which is quoted, may be alone."""
+    parts = re.split(r'(?<!`)`([^`"]+)`(?!`)', line)
     return "".join(f"<code>{html.escape(part)}</code>" if i % 2 else html.escape(part) for i, part in enumerate(parts))
 
 
