@@ -141,7 +141,7 @@
     if (values.length)
       section("Values", rowsOf(["value", "class", "what it is", "error", "contract"], values.map(
           ([name, shape, cell, label, error, contract, says]) => [text(name) + " " + text(shape), text(cell),
-            [text(label), ...says.map(text)].filter(Boolean).join("; "), text(error), text(contract)])));
+            say([text(label), ...says.map(text)].filter(Boolean).join("; ")), text(error), text(contract)])));
     section("Errors in ulp", ...errors.map(([name, ...rest]) => plot([text(name), ...rest.slice(0, -1), text(rest.at(-1))])));
     const seams = parts.map((part) => text(part[3])).filter(Boolean);
     const line = (step, i) => {

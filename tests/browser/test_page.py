@@ -86,6 +86,7 @@ SCRIPT = """
   seen.title = by("#cell-title").textContent;
   seen.body = by("#cell-body").textContent;
   seen.heads = all("#cell-body h3").map((head) => head.textContent);
+  seen.names = all("#cell-body .said code").map((name) => name.textContent);
   seen.plots = all("#cell-body svg[aria-label]").length;
   const check = async () => window.axe ? (await axe.run()).violations.map((each) => each.id + " " + each.nodes[0].html) : [];
   seen.violations = await check();
@@ -191,6 +192,8 @@ class Page(unittest.TestCase):
         self.assertEqual(seen["shown"], "1 of 2 rows")
         self.assertEqual(seen["columns"], 2, "one backend is hidden")
         self.assertEqual(seen["heads"][:3], ["Derivation", "Where it parts", "Values"])
+        self.assertIn("product", seen["names"])
+        self.assertNotIn("`", seen["body"])
         self.assertEqual(seen["plots"], 1)
         for words in ("as: product}   <- here they part", "ulpscope run ", " --seed 0", "ulp from the exact value"):
             self.assertIn(words, seen["body"])

@@ -161,7 +161,7 @@ class Report:
         head = "".join(f"<th>{html.escape(each)}</th>" for each in ["", *backends])
         rows = ""
         for value, row in self.matrix.items():
-            cells = "".join(f"<td>{html.escape(row.get(each, ''))}</td>" for each in backends)
+            cells = "".join(f"<td>{_html(row.get(each, ''))}</td>" for each in backends)
             rows += f"<tr><td>{html.escape(value)}</td>{cells}</tr>"
         items = "".join(f"<li>{_html(each)}</li>" for each in self.findings) or "<li>no findings</li>"
         return f"<ol>{items}</ol><table><tr>{head}</tr>{rows}</table>"
