@@ -19,7 +19,9 @@ struct Classifier::EvidenceTable {
            .when = Always,
            .apply = &Classifier::TryBank,
            .place = "First: the models that are listed are what everything else is measured against.",
-           .numbers = "kFirstElements kFirstTerms kOpenShare kPartOfModels kModelsBetweenLooks",
+           .numbers =
+               "kFirstElements kFirstTerms kOpenShare kPartOfModels kModelsBetweenLooks kOrdersOfWeighing "
+               "kElementsOfWeighing",
            .test = "Asked.EachSetOfRoundingsIsFound"},
       Rule{.name = "named-by-contract",
            .when = [](C c) { return !c.options_.named.empty(); },
@@ -27,12 +29,6 @@ struct Classifier::EvidenceTable {
            .place = "After the bank, which may list what a contract names.",
            .numbers = "",
            .test = "Local.ANarrowSumMayBeReadUnrounded"},
-      Rule{.name = "cost-of-weighing",
-           .when = Always,
-           .apply = &Classifier::CountWeighing,
-           .place = "Once it is known how many models are left, and before more of them are tried.",
-           .numbers = "kOrdersOfWeighing kElementsOfWeighing",
-           .test = ""},
       Rule{.name = "flushed-subnormals",
            .when =
                [](C c) { return c.options_.search && !c.GaveUp() && (!c.AnySurvived() || c.AnyVanished()); },
