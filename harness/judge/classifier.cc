@@ -68,8 +68,6 @@ void Classifier::WalkAll() {
 
 void Classifier::TryBank() { TryAll(oracle_.Bank(value_, observed_.dtype)); }
 
-void Classifier::CountWeighing() { spent_ += WorkOfLikelihood(); }
-
 void Classifier::TryNamed() {
   std::set<PrecisionModel> known;
   for (const Trial& trial : trials_) known.insert(trial.hypothesis->model());

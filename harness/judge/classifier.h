@@ -95,7 +95,6 @@ class Classifier {
   void TryBank();
   /// What a contract names and the bank does not list.
   void TryNamed();
-  void CountWeighing();
   /// What keeps its subnormals and is not excluded is not suspected of dropping them.
   void TryFlushing();
   /// A zero where the exact value is a number of the format, as flushing leaves it. Narrow formats of a small range leave it too:

@@ -5,23 +5,24 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <vector>
 
-#include "harness/base/hash.h"
 #include "harness/judge/classify.h"
-#include "harness/num/error_free.h"
 #include "harness/num/float_format.h"
 #include "oracles/oracle.h"
+#include "tests/judge/products.h"
 #include "tests/support/cases.h"
 
 namespace ulpscope {
 namespace {
 
 using ::testing::Contains;
+using testing::Either;
+using testing::ExactSum;
 using ::testing::HasSubstr;
-
-using Terms = std::vector<double>;
+using testing::ShuffledSum;
+using testing::Terms;
+using testing::UniformOf;
 
 /// A product of two matrices, each element of which `computed` makes from its exact products.
 Classification OfProduct(DType dtype, int64_t terms,
@@ -39,31 +40,9 @@ Classification OfProduct(DType dtype, int64_t terms,
   return ClassifyValue(**oracle, "product", product);
 }
 
-double Exact(const Terms& terms) { return std::accumulate(terms.begin(), terms.end(), 0.0); }
-
-/// In an order that no library has: by a hash of the term's number.
-double Shuffled(Terms terms, const FloatFormat& format, Rounding rounding) {
-  std::vector<size_t> order(terms.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [](size_t k) { return MixBits(k * 7919 + 17); });
-  double sum = 0;
-  for (const size_t k : order) sum = RoundTo(TwoSum(sum, terms[k]), format, rounding);
-  return sum;
-}
-
-double Uniform(int64_t i) {
-  return static_cast<double>(MixBits(static_cast<uint64_t>(i) + 99) >> 11) * 0x1p-53;
-}
-
-/// One of the two neighbours of `x` in `format`, the nearer one the likelier.
-double EitherNeighbour(double x, const FloatFormat& format, double chance) {
-  const double inner = RoundTo(x, format, Rounding::kTowardZero), step = Ulp(x, format);
-  return chance * step >= std::fabs(x - inner) ? inner : inner + std::copysign(step, x);
-}
-
 TEST(Doubts, ASumThatIsRoundedTwiceIsNoNarrowSum) {
   const auto found = OfProduct(DType::kFloat16, 64, [](const Terms& terms, int64_t) {
-    return RoundTo(RoundTo(Exact(terms), Binary16()), Bfloat16());
+    return RoundTo(RoundTo(ExactSum(terms), Binary16()), Bfloat16());
   });
   EXPECT_THAT(TextsOf(found.says),
               Contains(HasSubstr("as if the sum were rounded to float16 and then to bfloat16")))
@@ -73,7 +52,7 @@ TEST(Doubts, ASumThatIsRoundedTwiceIsNoNarrowSum) {
 
 TEST(Doubts, NarrowSumsInAnOrderOfTheirOwnAreNotNamedByTheSizeOfErrors) {
   const auto found = OfProduct(DType::kFloat32, 64, [](const Terms& terms, int64_t) {
-    return Shuffled(terms, Binary16(), Rounding::kNearestEven);
+    return ShuffledSum(terms, Binary16(), Rounding::kNearestEven);
   });
   EXPECT_TRUE(found.models.empty()) << found.label;
   EXPECT_FALSE(found.fits);
@@ -81,14 +60,14 @@ TEST(Doubts, NarrowSumsInAnOrderOfTheirOwnAreNotNamedByTheSizeOfErrors) {
 
 TEST(Doubts, TruncatingSumsInAnOrderOfTheirOwnAreSeenByTheirBias) {
   const auto found = OfProduct(DType::kFloat32, 64, [](const Terms& terms, int64_t) {
-    return Shuffled(terms, Binary32(), Rounding::kTowardZero);
+    return ShuffledSum(terms, Binary32(), Rounding::kTowardZero);
   });
   EXPECT_THAT(TextsOf(found.says), Contains(HasSubstr("errors biased as those of"))) << found.label;
 }
 
 TEST(Doubts, AnOutputToEitherNeighbourStandsBesideSums) {
   const auto found = OfProduct(DType::kBfloat16, 64, [](const Terms& terms, int64_t i) {
-    return EitherNeighbour(Exact(terms), Bfloat16(), Uniform(i));
+    return Either(ExactSum(terms), Bfloat16(), i);
   });
   EXPECT_TRUE(
       std::ranges::any_of(found.models, [](const PrecisionModel& model) { return model.out.faithful; }) ||
@@ -98,8 +77,8 @@ TEST(Doubts, AnOutputToEitherNeighbourStandsBesideSums) {
 }
 
 TEST(Doubts, InfinitiesAloneNameNoFormat) {
-  const auto found = OfProduct(DType::kFloat32, 64,
-                               [](const Terms& terms, int64_t) { return std::copysign(kInf, Exact(terms)); });
+  const auto found = OfProduct(
+      DType::kFloat32, 64, [](const Terms& terms, int64_t) { return std::copysign(kInf, ExactSum(terms)); });
   EXPECT_THAT(TextsOf(found.says), Contains(HasSubstr("no result is a number other than zero")))
       << found.label;
 }
@@ -111,14 +90,14 @@ TEST(Doubts, ZerosAloneNameNoFormat) {
 
 TEST(Doubts, AFactorThatAllResultsShareIsNamed) {
   const auto found = OfProduct(DType::kFloat32, 64, [](const Terms& terms, int64_t) {
-    return RoundTo(1.0009765625 * Exact(terms), Binary32());
+    return RoundTo(1.0009765625 * ExactSum(terms), Binary32());
   });
   EXPECT_THAT(TextsOf(found.says), Contains(HasSubstr("1.00098 times the exact value"))) << found.label;
 }
 
 TEST(Doubts, RoundedToFourteenBitsIsNoSum) {
   const auto found = OfProduct(DType::kFloat32, 64, [](const Terms& terms, int64_t) {
-    return RoundTo(Exact(terms), FormatOfBits(14));
+    return RoundTo(ExactSum(terms), FormatOfBits(14));
   });
   EXPECT_TRUE(std::ranges::all_of(found.models, [](const PrecisionModel& model) {
     return model.mid.bits() == 14;
@@ -127,7 +106,7 @@ TEST(Doubts, RoundedToFourteenBitsIsNoSum) {
 
 TEST(Doubts, AnOutputToEitherNeighbourErrsLessThanSums) {
   const auto found = OfProduct(DType::kFloat32, 6, [](const Terms& terms, int64_t i) {
-    return EitherNeighbour(Exact(terms), Binary32(), Uniform(i));
+    return Either(ExactSum(terms), Binary32(), i);
   });
   EXPECT_THAT(TextsOf(found.says), Contains(HasSubstr("nearer than any order tried of a float32 sum comes")))
       << found.label;
@@ -163,7 +142,7 @@ TEST(Doubts, AStepInTwelveBitsIsNamed) {
 TEST(Doubts, AStepInTwelveBitsIsNamedWhereOtherLastBitsHideItsOwn) {
   const auto found = OfFunction("silu", [](double x) {
     const double sigmoid = RoundTo(1 / (1 + std::exp(-x)), FormatOfBits(12));
-    return x * sigmoid * (1 + (Uniform(std::llround(x * 0x1p30)) - 0.5) * 0x1p-21);
+    return x * sigmoid * (1 + (UniformOf(std::llround(x * 0x1p30)) - 0.5) * 0x1p-21);
   });
   EXPECT_THAT(TextsOf(found.says), Contains(HasSubstr("inside were rounded to 12 significant bits")))
       << found.label;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "harness/base/hash.h"
 #include "harness/judge/classify.h"
 #include "harness/num/float_format.h"
 #include "oracles/oracle.h"
@@ -167,6 +168,48 @@ TEST(LinesOfAnOp, AnInverseDeviationInFewBits) {
       norm.Judge(LayerNorm(norm.x(), false, [](double rstd) { return In(20, rstd); }));
   EXPECT_FALSE(found.fits);
   EXPECT_THAT(Said(found), HasSubstr("as if rstd inside were rounded to 20 significant bits"));
+}
+
+// Rows off to either side alike have no bias; each is off by far more than an order of its sum makes it.
+TEST(LinesOfAnOp, RowsThatErrBeyondEveryOrderOfTheirSumsAreReported) {
+  const ProgramOfLines softmax = MakeProgram("softmax", 1);
+  int row = 0;
+  const Classification found = softmax.Judge(Softmax(
+      softmax.x(), Nothing, [&row](double total) { return total * (1 + (row++ % 2 == 0 ? 2e-6 : -2e-6)); }));
+  EXPECT_FALSE(found.fits);
+  EXPECT_THAT(Said(found), HasSubstr("whole rows err as if total inside were off by 2.0e-06 of itself"));
+}
+
+TEST(LinesOfAnOp, ARowThatErrsBeyondEveryOrderOfItsSumIsReported) {
+  const ProgramOfLines softmax = MakeProgram("softmax", 1);
+  int row = 0;
+  const Classification found = softmax.Judge(
+      Softmax(softmax.x(), Nothing, [&row](double total) { return total * (row++ == 7 ? 1 + 1.2e-6 : 1); }));
+  EXPECT_FALSE(found.fits);
+  EXPECT_THAT(Said(found), HasSubstr("1 of 40 rows err as if total inside were off by up to"));
+}
+
+/// `y`, where some elements, one in `one_in`, are off by up to so many units of 2^-23 of themselves.
+TensorData WithErrors(TensorData y, double units, int64_t one_in) {
+  for (int64_t i = 0; i < y.size(); i += one_in) {
+    const double share = static_cast<double>(MixBits(static_cast<uint64_t>(i) + 5) >> 11) * 0x1p-52 - 1;
+    y.Set(i, static_cast<float>(y.At(i) * (1 + share * units * 0x1p-23)));
+  }
+  return y;
+}
+
+TEST(LinesOfAnOp, ElementsOfANormThatErrBesideTheirRowsAreReported) {
+  const ProgramOfLines norm = MakeProgram("layer_norm", 1);
+  const Classification found = norm.Judge(WithErrors(LayerNorm(norm.x(), false), 16, 1));
+  EXPECT_FALSE(found.fits);
+  EXPECT_THAT(Said(found), HasSubstr("apart from the error that rows share, elements are off by"));
+}
+
+TEST(LinesOfAnOp, SingleElementsThatErrBesideTheirRowsAreReported) {
+  const ProgramOfLines softmax = MakeProgram("softmax", 1);
+  const Classification found = softmax.Judge(WithErrors(Softmax(softmax.x()), 60, 640));
+  EXPECT_FALSE(found.fits);
+  EXPECT_THAT(Said(found), HasSubstr("of 2560 elements are off by up to"));
 }
 
 TEST(LinesOfAnOp, ElementsOfALineShareItsSumsAndMoveWithThem) {
