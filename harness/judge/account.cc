@@ -1,4 +1,4 @@
-// Groups by stored bits, and the divergences that set two groups apart.
+// Groups participants by stored bits and looks for the divergences that separate two groups.
 #include "harness/judge/account.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ DifferenceSize SizeOf(const TensorData& left, const TensorData& right) {
   return size;
 }
 
-/// What is said of two members of the two groups; empty: nothing.
+/// The kinds of divergence that separate the two participants at `value`; empty: none does.
 std::set<std::string> SaidOf(const Participant& one, const Participant& other, const std::string& value,
                              std::span<const Divergence> divergences) {
   std::set<std::string> by;

@@ -1,4 +1,4 @@
-// Simulates what is written, in every order that is known, beside what was observed.
+// Simulates the expected result in every known order and compares it with the observed one.
 #include "harness/judge/as_written.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kScalar = "scalar.";
 
-/// A number may be converted to float32 first, and what is stored in 16 bits be computed in it: kernels do both.
+/// A number may be converted to float32 first, or computed with in 16 bits if the result has 16 bits: kernels do both.
 bool IsPlain(const PrecisionModel& model) { return IsConforming(model, Binary32(), kWritten); }
 
 /// All that computes what is written, by how Python numbers are converted: a backend converts them in one way.

@@ -1,7 +1,7 @@
-// As it is written: what a step gives with sums in float32 and one rounding of its result, from the operands that the backend had.
+// The expected result of a step: float32 sums and one rounding of the result, from the operands that the backend itself
+// had.
 //
-// Of a step that is computed otherwise it is the other side of the finding: not what some other backend happens to give, which may
-// round elsewhere, but what this one would have given.
+// A finding compares a deviating step with this result rather than with another backend's, which may round elsewhere.
 #pragma once
 
 #include <cstdint>

@@ -28,15 +28,16 @@ using Uses = std::set<Use>;
 
 constexpr const char* kRounded = "rounded";
 constexpr const char* kUnrounded = "unrounded";
-/// Of a product in float32 or wider that is added without being rounded.
+/// A product in float32 or wider that is added without being rounded.
 constexpr const char* kContractedUse = "contracted";
 /// Some steps read the value unrounded, and their names follow; others read it rounded.
 constexpr const char* kSplit = "split";
-/// Of a value's name, where it is read unrounded.
+/// Suffix of a value's name in uses that read it unrounded.
 constexpr const char* kFree = "@unrounded";
 
-/// Elements that a set is tried on; fewer tell nothing. Of fewer than kManyElements a set has to give all, and as many that what
-/// is written does not give as there are sets to choose from, in bits, and these more.
+/// The most elements that a set is tried on, and the fewest that are evidence. With fewer than kManyElements a set has
+/// to reproduce all, and the elements that the expected rounding does not reproduce must number at least the bits
+/// needed to choose among the sets, plus kBitsMore.
 constexpr int64_t kMostElements = 256, kManyElements = 32, kFewestElements = 12, kBitsMore = 8;
 /// Terms of sums that one set may cost, and the sets that are tried.
 constexpr int64_t kMostTerms = int64_t{1} << 20;
@@ -165,7 +166,7 @@ class AskedJudge {
     return static_cast<int64_t>(elements_.size()) >= kFewestElements;
   }
 
-  /// The program with two versions of each value: as it is stored, and unrounded where a use in `unrounded` asks for it.
+  /// The program with two versions of each value: as it is stored, and unrounded for the uses in `unrounded`.
   std::pair<Case, std::set<std::string>> Cut(const Uses& unrounded) const {
     std::set<std::pair<size_t, bool>> versions;
     Need(program_.made_by.at(value_), false, unrounded, &versions);
@@ -188,7 +189,7 @@ class AskedJudge {
     return {std::move(piece), std::move(free)};
   }
 
-  /// A view shows the version that was asked of it; other steps read what the set says.
+  /// A view passes on the version that is requested of it; other steps read what the set states.
   bool ReadsFree(size_t i, bool is_free, const std::string& operand, const Uses& unrounded) const {
     if (!program_.made_by.contains(operand) || !ComputedBy(operand)) return false;
     return IsView(i) ? is_free : unrounded.contains({i, operand});
@@ -204,7 +205,7 @@ class AskedJudge {
     }
   }
 
-  /// The share of the elements that the program gives bit by bit with these uses unrounded; -1 where it cannot be said.
+  /// The share of the elements that the program reproduces bit by bit with these uses unrounded; -1 if unknown.
   double Share(const Uses& unrounded) {
     const auto [entry, is_new] = shares_.try_emplace(unrounded, -1);
     if (!is_new || shares_.size() > static_cast<size_t>(kMostSets)) return entry->second;
@@ -226,8 +227,8 @@ class AskedJudge {
     return entry->second;
   }
 
-  /// A library sums in one order: those in which the first sets did best are looked at further, which for results of 16 bits differ
-  /// little.
+  /// A library sums in one order, so the search continues with the orders in which the first sets did best. Only for
+  /// results of at most 16 bits, in which the orders differ little.
   void KeepBestOrders() {
     constexpr size_t kMostOrders = 3;
     if (FormatOf(observed_.dtype)->precision > Binary16().precision) return;
@@ -239,7 +240,7 @@ class AskedJudge {
     for (size_t i = 0; i < std::min(kMostOrders, ranked.size()); ++i) orders_.insert(ranked[i].second);
   }
 
-  /// What chance alone makes of a share.
+  /// How far chance alone moves a share.
   double Margin(const Uses& uses) {
     const auto n = static_cast<double>(elements_.size());
     const double share = std::clamp(Share(uses), 0.0, 1.0);
@@ -334,7 +335,7 @@ class AskedJudge {
     for (const auto& [use, maker] : maker_) {
       if (contracted_.contains(maker) && !uses.contains(use) && !open.contains(use)) continue;
       auto& words = found.on_the_way[maker];
-      // What the set says comes first.
+      // The set's own word comes first.
       for (const bool unrounded : {uses.contains(use), !uses.contains(use)}) {
         const std::string word = !unrounded                    ? kRounded
                                  : contracted_.contains(maker) ? kContractedUse
@@ -351,8 +352,9 @@ class AskedJudge {
     return found;
   }
 
-  /// A kernel of two loops sums what it computes, in its registers, and reads what it has stored for the rest: of a value that some
-  /// steps read unrounded and others rounded, whichever of the open uses are, the steps are named that read it unrounded.
+  /// A kernel of two loops uses its registers for one sum and reads the stored value for the rest. If some steps read a
+  /// value unrounded and others read it rounded, whatever the open uses are, this names the steps that read it
+  /// unrounded.
   void TellSplitReads(const Uses& uses, const Uses& open, Classification* found) const {
     std::map<std::string, std::set<std::string>> free, stored;
     for (const auto& [use, maker] : maker_) {
@@ -367,7 +369,7 @@ class AskedJudge {
     }
   }
 
-  /// What was rounded on the way is said by `on_the_way`, not by the models.
+  /// `on_the_way` states the intermediate roundings; the models do not.
   void Strip(const CaseOracle& oracle, Classification* found) const {
     auto shape = oracle.Describe(value_);
     if (!shape) return;
@@ -429,7 +431,7 @@ std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string
       contracted.push_back(Code(name));
       continue;
     }
-    // What may be rounded in float32 or not says nothing of the roundings to 16 bits.
+    // A product that may or may not be rounded to float32 has no bearing on the roundings to 16 bits.
     if (Contains(words, kContractedUse)) {
       perhaps.push_back(Code(name));
       continue;

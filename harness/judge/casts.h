@@ -13,7 +13,7 @@ namespace ulpscope {
 /// In the order of the trace.
 std::vector<Cast> CastsOf(const CaseResult& result, const std::string& stage);
 
-/// What is converted to what, and how often.
+/// The casts of a stage as (from, to, shape), with their multiplicity.
 using CastKeys = std::multiset<std::tuple<std::string, std::string, Shape>>;
 CastKeys CastKeysOf(const CaseResult& result, const std::string& stage);
 

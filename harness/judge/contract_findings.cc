@@ -36,7 +36,7 @@ std::string BrieflyLabelled(const Classification& classification) {
                      classification.models_proved.size());
 }
 
-/// "; sums in 19 bits or more would look the same", beside a label that is likely only.
+/// "; sums in 19 bits or more would look the same", appended to a label that is only likely.
 std::string LooksTheSame(const Classification& classification) {
   const auto sums = classification.floors.find("acc");
   if (!classification.rests_on_likelihood || sums == classification.floors.end() ||
@@ -82,8 +82,7 @@ Finding Violation(const std::string& name, const ValueDemand& demand, const Valu
   return {.value = name, .sentence = text + "; e.g. " + why, .by = *plainest};
 }
 
-/// The probes that tell apart what the models of a value disagree about (the table of probes names what each
-/// reads).
+/// The probes that distinguish the models of a value (the table of probes names the facet that each one tests).
 std::string SettlingProbes(const Classification& classification) {
   static const std::pair<std::string_view, std::string_view> kProbes[] = {
       {"prod", "pair"}, {"acc", "swamp"}, {"mid", "fuse"}, {"out", "single"}};
@@ -121,14 +120,15 @@ std::string NotExcluded(const std::string& name, const ValueDemand& demand, cons
   return "";
 }
 
-/// "; ..." where it was a companion that no model explains.
+/// "; ..." if it is an auxiliary input that no model explains.
 std::string AmongFurtherInputs(const CaseResult& result, const ValueResult& value) {
   const auto& [notes, says] = std::tie(value.classification.notes, value.classification.says);
   return result.proved_on.empty() || notes.empty() || Contains(says, notes.back()) ? ""
                                                                                    : "; " + notes.back().text;
 }
 
-/// Nothing that the contract allows explains the value: what does, or else what the numbers say.
+/// The sentence for a value that nothing allowed by the contract explains: the models that do explain it, or else the
+/// findings about its errors.
 std::string Unexplained(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
   const Classification& classification = value.classification;
   const std::string wanted = Describe(demand);
@@ -147,7 +147,7 @@ std::string Unexplained(const std::string& name, const ValueDemand& demand, cons
                      BrieflyLabelled(classification), wanted, others);
 }
 
-/// Advice about a contract that is left open.
+/// Advice about a contract that is undecided.
 std::string Advice(const Case& test_case, const std::string& name, const CaseResult& result,
                    const std::set<std::string>& provable) {
   const Classification& classification = result.values.at(name).classification;
@@ -214,7 +214,7 @@ std::string NotEqual(const std::string& first, const std::string& other, const T
     const TensorDifference difference = CompareTensors(left, right);
     const auto number = [&](double value) {
       const FloatFormat* format = FormatOf(left.dtype);
-      // Enough decimals to tell one number of the format from the next.
+      // Enough decimals to distinguish adjacent numbers of the format.
       return fmt::format("{:.{}g}", value, format == nullptr ? 17 : 2 + format->precision * 301 / 1000);
     };
     int64_t index = difference.number > 0 ? difference.first_number : difference.first_special;

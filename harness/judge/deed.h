@@ -1,7 +1,9 @@
-// Deed: what a side does in one facet of its arithmetic, "rounds product through bfloat16 before the float32 buffer".
+// Deed: the behaviour of one side in one facet of its arithmetic, e.g. "rounds product through bfloat16 before the
+// float32 buffer".
 //
-// Two sides part in a facet where the words that the evidence leaves to the one and to the other have none in common. What is
-// said then are two deeds, of which one may be nothing: "rounds each product to bfloat16" against "does not".
+// Two sides differ in a facet if the words that the evidence leaves for one and for the other have none in common. The
+// finding then states two behaviours, one of which may be nothing: "rounds each product to bfloat16" against "does
+// not".
 #pragma once
 
 #include <algorithm>
@@ -26,7 +28,7 @@ struct Deed {
   bool operator==(const Deed&) const = default;
 };
 
-/// What each of two does that the other does not.
+/// For each of two sides, the behaviour that the other does not have.
 struct Parting {
   Deed a, b;
 };
@@ -43,12 +45,12 @@ bool Disjoint(const std::vector<Each>& a, const std::vector<Each>& b) {
 /// Which of several roundings are no difference in how a value is computed.
 enum class NoDeed {
   kUnrounded,  ///< one of them is none
-  kWide,       ///< one of them is none, and the others are to float32: a wide step that no store shows
+  kWide,       ///< one of them is none, and the others are to float32: a wide step that no output shows
   kNever
 };
 bool IsNothing(const std::vector<RoundSpec>& roundings, NoDeed nothing);
 
-/// How roundings are spelled, and which of them are no deed.
+/// How roundings are spelled, and which of them count as no behaviour.
 struct Spelling {
   std::string (*word)(const RoundSpec&);
   NoDeed nothing;
@@ -62,9 +64,10 @@ inline constexpr Spelling kOfStores{OutWord, NoDeed::kNever};
 std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spelling);
 /// The set of accumulators by its class.
 std::string Accumulators(const std::vector<AccSpec>& accs);
-/// "0.125" of "scalar.mul@half", "half" being computed with one number; else "operand x", or "the number in the mul that gives half".
+/// "0.125" for "scalar.mul@half", if "half" is computed with one number; else "operand x", or "the number in the mul
+/// that gives half".
 std::string NumberPhrase(const Case& test_case, const std::string& operand, const std::string& value);
-/// `text` as it stands in a format string.
+/// `text`, escaped for use in a format string.
 std::string Braced(std::string_view text);
 
 /// A verb in both numbers, and what follows it, with {} for the formats.

@@ -10,8 +10,8 @@
 
 namespace ulpscope {
 
-/// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone. `width`: a typical error, of which
-/// the edges are a small part off.
+/// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone. `width`: a typical
+/// error; the edges are off by a small part of it.
 Interval CellOf(const Hypothesis& hypothesis, double stored, double width);
 
 /// The error law of one hypothesis, learnt from its simulated orders.

@@ -1,5 +1,5 @@
-// Expectations: what is known today of one backend. They demand nothing of the backend; an unmet one says
-// that it changed.
+// Expectations: what is known today of one backend. They demand nothing of the backend; an unmet one means that it
+// changed.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace ulpscope {
 
-/// The first expectation of `test_case` for this backend string whose versions match; null when there is
-/// none. Error: a version condition that cannot be read.
+/// The first expectation of `test_case` for this backend string whose versions match; null if there is none. Error: a
+/// version condition that cannot be read.
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions);
 
-/// What is not as it was expected.
+/// A difference from an expectation.
 struct Unmet {
   std::string value;     ///< of which value or observation; empty: of none
   std::string sentence;  ///< "changed: expected X, observed Y"; empty: all is

@@ -1,4 +1,4 @@
-// Models that drop subnormal numbers, beside those that keep them.
+// Models that drop subnormal numbers, next to those that keep them.
 #pragma once
 
 #include "harness/model/classification.h"

@@ -40,7 +40,7 @@ class Forms {
     return forms;
   }
 
-  /// What differs from the step in last bits alone.
+  /// The forms that differ from the step only in last bits.
   std::vector<Form> OfLastBits() const {
     std::vector<Form> forms;
     for (Form form : {ScaledFirst(), QuotientFirst(), QuotientFirstContracted(), Quotient(), FactorFirst(),
@@ -92,7 +92,7 @@ class Forms {
     return {std::move(product), Last("add", {Inner("product"), linear ? step_.of.back() : step_.of.front()})};
   }
 
-  /// The same of a convolution, whose bias lies along the channels.
+  /// The same for a convolution, whose bias lies along the channels.
   Form WindowsThenBias() const {
     if ((step_.op != "conv1d" && step_.op != "conv2d") || step_.of.size() != 3) return {};
     Step product = step_;
@@ -307,13 +307,13 @@ class Forms {
             Last("sub", {step_.of[0], Inner("multiple")})};
   }
 
-  /// floor(x / y), one more where the quotient rounds up to a whole number (pytorch issue 197895).
+  /// floor(x / y), which is one larger if the quotient rounds up to a whole number (pytorch issue 197895).
   Form FloorOfQuotient() const {
     if (step_.op != "floor_divide") return {};
     return {Make("quotient", "div", step_.of), Last("floor", {Inner("quotient")})};
   }
 
-  /// Attention whose probabilities are held, and so rounded, before they weigh the values.
+  /// Attention whose probabilities are stored, and so rounded, before they weigh the values.
   Form DividedFirst() const {
     if (step_.op != "scaled_dot_product_attention") return {};
     Step divided = step_;
@@ -321,7 +321,8 @@ class Forms {
     return {std::move(divided)};
   }
 
-  /// Attention whose exponentials, which weigh the values in 16 bits, are PyTorch's approximation (pull request 151441 there).
+  /// Attention whose exponentials, which weigh the values in 16 bits, are PyTorch's approximation (PyTorch pull request
+  /// 151441).
   Form FastExponentials() const {
     if (step_.op != "scaled_dot_product_attention") return {};
     Step fast = step_;

@@ -1,4 +1,4 @@
-// Traces beside numbers.
+// Compares traces with numbers.
 #include "harness/judge/graph_execution.h"
 
 #include <algorithm>
@@ -32,10 +32,10 @@ RoundSpec PlainOf(RoundSpec spec) {
   return spec;
 }
 
-/// What a model rounds to at its narrowest, among everything but its operands; and among its operands.
+/// The narrowest format that a model rounds to, over everything but its operands; and over its operands.
 struct Narrowest {
   int bits = kAllBits;
-  std::string what;               ///< " operands", " products", " for step 3" ...
+  std::string what;               ///< the formats of that width; a model uses one of them
   std::set<std::string> formats;  ///< that have so few bits: one of them in one model
   /// `spec` is spelt as `word` does it.
   template <class Spec>
@@ -61,8 +61,8 @@ Narrowest Computed(const PrecisionModel& model) {
 
 using Models = std::vector<PrecisionModel> Classification::*;
 
-/// A value that was judged step by step, or in a few steps of its own: one before it is known to be rounded to as few bits, as the
-/// program has it. What its last step keeps says nothing of that one.
+/// True for a value judged step by step, or in a few steps of its own, if an earlier value is known to be rounded to as
+/// few bits, as the program states. The format that the last step keeps is no evidence about that earlier value.
 bool IsRoundedBefore(const CaseResult& result, const Classification& classification, int precision) {
   const auto& on_the_way = classification.on_the_way;
   if (std::ranges::any_of(on_the_way, [](const auto& each) { return Contains(each.second, "rounded"); }))
@@ -114,7 +114,7 @@ class Graph {
     }
   }
 
-  /// How the node whose result `widening` converts came to its narrow format; nothing when it came in so.
+  /// How the node whose result `widening` converts got its narrow format; nothing if its input was narrow already.
   std::optional<GraphGap::By> RoundsBefore(const Cast& widening) const {
     const TraceNode* node = Source(widening.node, widening.from);
     for (size_t steps = 0; node != nullptr && steps <= nodes_.size(); ++steps) {
@@ -161,7 +161,7 @@ class Graph {
   bool Has(int64_t id) const { return nodes_.contains(id); }
 
  private:
-  /// The node read by node `id` whose result has `dtype`.
+  /// The node that node `id` reads and whose result has `dtype`.
   const TraceNode* Source(int64_t id, std::string_view dtype) const {
     const auto reader = nodes_.find(id);
     if (reader == nodes_.end()) return nullptr;
@@ -175,7 +175,7 @@ class Graph {
     return nullptr;
   }
 
-  /// What gives a fusion its result: the last instruction inside it, which it is printed with.
+  /// The node that computes a fusion's result: the last instruction inside it, which it is printed with.
   const TraceNode* Result(const TraceNode* node) const {
     for (auto last = last_inside_.find(node->id);
          node->kind == TraceKind::kFusion && last != last_inside_.end(); last = last_inside_.find(node->id)) {

@@ -136,7 +136,7 @@ class CellComparison {
     return std::nullopt;
   }
 
-  /// What a cast is, without where in a trace it stands and how long it took.
+  /// A cast without its position in the trace and its duration.
   static std::string Text(const Cast& cast) {
     std::string text = fmt::format("{}>{} {} {}", cast.from, cast.to, cast.under, cast.redundant);
     for (const int64_t extent : cast.shape) text += fmt::format(",{}", extent);
@@ -173,14 +173,14 @@ class CellComparison {
   const Participant& base_;
 };
 
-/// What a cell says of a knob when it was run.
+/// The value of a knob that a cell read back during its run.
 std::string ReadBackOf(const Participant& cell, const std::string& knob) {
   const auto& effective = cell.observation->knobs_effective;
   const auto found = effective.find(knob);
   return found == effective.end() ? "" : found->second;
 }
 
-/// Words that leave the choice to the library: whatever stands then is what was asked for.
+/// Words that leave the choice to the library: any effective value meets the request.
 bool LeavesOpen(const std::string& value) { return value == "default" || value == "detected"; }
 
 class CaseKnobs {
@@ -217,7 +217,7 @@ class CaseKnobs {
   }
 
  private:
-  /// The cell that leaves `knob` unset, else the one that asks for its default; all other knobs the same.
+  /// The cell that leaves `knob` unset, else the one that requests its default; all other knobs are the same.
   const Participant* BaseOf(const Participant& cell, const std::string& knob, std::string* base) const {
     Knobs others = cell.observation->knobs_asked;
     others.erase(knob);
@@ -259,7 +259,7 @@ void AddOnce(std::vector<std::string>* words, const std::string& word) {
 
 using Effect = KnobEffect::Effect;
 
-/// What one comparison says about the effect.
+/// The effect that one comparison shows.
 Effect EffectOf(const KnobComparison& one) {
   switch (one.state) {
     case KnobComparison::State::kNoBase:
@@ -299,7 +299,7 @@ class Row {
     if (one.state == KnobComparison::State::kCompared) ++effect_.compared;
     const Effect effect = EffectOf(one);
     if (effect <
-        effect_.effect) {  // acts < trace_only < no_effect < refused < not_compared: the strongest stands
+        effect_.effect) {  // acts < trace_only < no_effect < refused < not_compared: the strongest counts
       effect_.effect = effect;
       counts_ = 0;
       effect_.first_case.clear();

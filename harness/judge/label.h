@@ -14,16 +14,17 @@ namespace ulpscope {
 /// Fills facets, facets_in and cuts from `classification->models`; a facet that does not apply stays empty.
 void ProjectFacets(const ValueShape& shape, Classification* classification);
 
-/// The owner of the errors in `max_ulp`: a value's own rounding, alone or beside other steps of a program, or several steps that
-/// were computed as one.
+/// The owner of the errors in `max_ulp`: a value's own rounding, alone or as one step of a program, or several steps
+/// that were computed as one.
 enum class ErrorsOf { kThisStep, kStepOfProgram, kSeveralSteps };
 
-/// Sets `label`, the join of what survives, in words ("operand b rounded to bfloat16_rne, accumulated in float32 or wider, rounded
-/// through bfloat16, stored float32"; "likely" in front when it rests on likelihood), and `labelled`. Where the errors are those of
-/// several steps, the store of the last one rounds once: by half a unit at most.
+/// Sets `label`, the join of the surviving models, in words ("operand b rounded to bfloat16_rne, accumulated in float32
+/// or wider, rounded through bfloat16, stored float32"; "likely" in front if it rests on likelihood), and `labelled`.
+/// If the errors are those of several steps, the output rounding of the last one rounds once: by half a unit at most.
 void SetLabel(const ValueShape& shape, DType observed, ErrorsOf errors, Classification* classification);
 
-/// What is said of the steps inside the op that gives a value, where each is known to be rounded to one format or not at all.
+/// The description of the steps inside the op that gives a value, if each is known to be rounded to one format or not
+/// at all.
 struct InsideSteps {
   std::string text;  ///< "the exp and the total inside rounded to bfloat16"; empty without one
   const FloatFormat* coarsest = nullptr;  ///< of their formats
@@ -34,7 +35,8 @@ InsideSteps DescribeInside(const std::string& value, const Classification& class
 /// Every model that is left sums in a format of 16 bits.
 bool SumsNarrow(const Classification& judged);
 
-/// A step inside the op that gives `value`, as it is read: "exp in denominator" of the cut "p.exp_in_denominator".
+/// A step inside the op that gives `value`, as a reader sees it: "exp in denominator" for the cut
+/// "p.exp_in_denominator".
 std::string StepInside(std::string_view cut, std::string_view value);
 
 /// The narrowest class that holds all accumulators: "float32", "float32 or wider", "16 bits", ...

@@ -1,4 +1,4 @@
-// Cuts pieces out of a program and has them classified.
+// Extracts subprograms and has them classified.
 #include <algorithm>
 #include <utility>
 
@@ -175,7 +175,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
     return unrounded.contains(cut) ||
            std::ranges::any_of(unrounded, [&](const auto& each) { return cut.starts_with(each + "."); });
   });
-  // Those of which a narrower format than that of any result leaves something else are what no honest step computes with.
+  // A conforming step does not compute with a number that a format narrower than any result's would change.
   const auto reads_as_said = [&](const PrecisionModel& model) {
     return std::ranges::all_of(model.in, [&](const auto& in) {
       return !foreign_number(in.first) || IsPlainScalar(in.second, NarrowestOf(unrounded, last));
@@ -212,8 +212,8 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
   found->facets_in.clear();
   found->cuts.clear();
   ProjectFacets(*shape, found);
-  // Of operands that are read before they were rounded the error is that of all the steps together, each in exact arithmetic: it is
-  // none of this one's.
+  // If operands are read before their rounding, the error is that of all the steps together in exact arithmetic, not
+  // this step's own.
   SetLabel(*shape, values_.at(name).dtype, unrounded.empty() ? OwnErrors() : ErrorsOf::kSeveralSteps, found);
 }
 

@@ -1,4 +1,4 @@
-// Asks the exact result of elements that are not finite.
+// Compares elements that are not finite with their exact results.
 #include "harness/judge/non_finite.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,8 @@
 namespace ulpscope {
 namespace {
 
-/// So many elements are asked: those that are not finite in exact arithmetic either (a mask of -inf) come first in some values.
+/// The most elements that are tested: in some values those come first that are not finite in exact arithmetic either (a
+/// mask of -inf).
 constexpr size_t kMostAsked = 64;
 
 using TensorsByName = std::map<std::string, TensorData>;
@@ -124,7 +125,7 @@ std::optional<StepAlone> Alone(const Case& opened, const FlatStep& flat, const T
   return alone;
 }
 
-/// What begins in one step, from its operands.
+/// The infinities and NaNs that begin in one step, from its operands.
 class StepBirths {
  public:
   StepBirths(const Step& step, const StepAlone& alone, const CaseOracle& oracle, const TensorData& result)

@@ -14,8 +14,8 @@ struct Participant {
   const Observation* observation = nullptr;
 };
 
-/// kStepByStep: the values of the participants are single steps, each judged from its own operands. Then a value whose
-/// operands differ has inherited that, and parts in precision alone.
+/// kStepByStep: the values of the participants are single steps, each judged on its own operands. A value whose
+/// operands differ has then inherited the difference, and differs only in precision.
 enum class JudgedAs { kWholeProgram, kStepByStep };
 
 /// Whether a backend ran to an answer, untainted: what it gave, if only an error, is a fact about it.
