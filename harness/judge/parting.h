@@ -49,7 +49,8 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
 /// have.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b);
-/// No facet parts them by itself, and yet each model of the one side rounds something to a format of 16 bits, and none of the other.
+/// True difference of last resort: each model of one side rounds something to a format of 16 bits, and no model of the
+/// other does.
 std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
                                           const Classification& b);
 

@@ -42,7 +42,7 @@ class Relations {
   bool ShapesDiffer(size_t i, size_t j, const std::string& name) const;
   /// The dtype, with the shape where that is what parts the two.
   std::string TypeOf(size_t i, size_t j, const std::string& name) const;
-  /// Null unless both have the value in one dtype and shape. Remembered: every kind asks, and tensors may be
+  /// Null unless both have the value in one dtype and shape. Cached, because every kind needs it and tensors may be
   /// large.
   const TensorDifference* Difference(size_t i, size_t j, const std::string& name) const;
   bool Nondeterministic(size_t i, const std::string& name) const;
@@ -79,22 +79,22 @@ class Relations {
   /// The first of those that nothing explains and that have the bits of `i` in the value and in what it was computed from.
   size_t FirstUnexplainedLike(size_t i, const std::string& name) const;
   Basis PartUnexplained(size_t i, size_t j, const std::string& name) const;
-  /// Every difference of numbers of which nothing else speaks.
+  /// Every difference of numbers that no other kind reports.
   Basis PartInValue(size_t i, size_t j, const std::string& name) const;
   /// An observed value of which nothing but other operands is known to make the difference.
   Basis PartInCarried(size_t i, size_t j, const std::string& name) const;
   /// Whether one of its operands already was infinite or NaN on one side alone.
   bool InheritedInKind(size_t i, size_t j, const std::string& name) const;
-  /// Other operands do not say that one side leaves the range and the other stays in it.
+  /// Different operands do not explain why one side leaves the range and the other stays in it.
   Basis PartInSpecial(size_t i, size_t j, const std::string& name) const;
   /// The step may give an infinity of finite numbers that are not large: it divides, or takes a logarithm, or is given one.
   static bool MakesInfinities(const Step& step);
-  /// Whether finite numbers become infinite on the way to `name` by growing alone.
+  /// True if finite numbers can become infinite before `name` by growing alone.
   bool GrowsAlone(const std::string& name) const;
   Parts CastParts(size_t i, size_t j) const;
 
   const Case& case_;
-  const std::set<std::string>& observed_;  ///< what the case asks for
+  const std::set<std::string>& observed_;  ///< the values that the case requests
   std::map<std::string, std::vector<std::string>>
       operands_;                 ///< of single steps, by the value that each gives
   std::set<std::string> views_;  ///< of those the ones that arrange what another one gives

@@ -9,8 +9,8 @@
 
 namespace ulpscope {
 
-/// `parts` numbers below `count`: the first, the last, and one of each stratum between, wherever its hash says: even steps would meet
-/// every other column alone.
+/// `parts` numbers below `count`: the first, the last, and one from each stratum between, at a place given by its hash,
+/// since even steps would only meet every other column.
 std::set<int64_t> Spread(int64_t count, int64_t parts);
 
 /// At most about `most` element indices, ascending, the same for every backend and run; all of them where there are no

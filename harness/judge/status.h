@@ -25,7 +25,7 @@
 
 namespace ulpscope {
 
-/// Something the contract says about a value ("" is the outcome itself), with one sentence.
+/// A contract finding about a value ("" is the outcome itself), with one sentence.
 struct Finding {
   std::string value;
   std::string sentence;

@@ -26,11 +26,12 @@ struct Trial {
   bool survived = true;
   size_t passed = 0;  ///< elements checked before it fell
   Fallen fallen;
-  /// Of those checked, the elements whose result hangs on the order, in the order of the classifier's; all of them unless `few_open`.
+  /// The checked elements whose result depends on the order, in the classifier's sequence. If there are too many,
+  /// `few_open` is false and the list is empty: then all elements count as open.
   std::vector<int64_t> open = {};
   bool few_open = true;
   LikelihoodResult match;
-  int further = -1;  ///< the further order of its hypothesis that gives every result
+  int further = -1;  ///< the additional order of its hypothesis that gives every result
   double probe = 0;  ///< the law on a few elements
   double log_likelihood = 0;
   double fit = 0;

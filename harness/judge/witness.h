@@ -1,4 +1,4 @@
-// Witness: the element that shows what a sentence says, with the numbers of both sides.
+// Witness: the element that shows a finding, with the numbers of both sides.
 #pragma once
 
 #include <string>
