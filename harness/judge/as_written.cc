@@ -27,7 +27,8 @@ constexpr std::string_view kScalar = "scalar.";
 /// A number may be converted to float32 first, or computed with in 16 bits if the result has 16 bits: kernels do both.
 bool IsPlain(const PrecisionModel& model) { return IsConforming(model, Binary32(), kWritten); }
 
-/// All that computes what is written, by how Python numbers are converted: a backend converts them in one way.
+/// The hypotheses of the expected computation, grouped by how Python numbers are converted: a backend converts them in
+/// one way.
 using Ways = std::vector<std::vector<std::unique_ptr<Hypothesis>>>;
 
 Ways Written(const CaseOracle& written, const ValueShape& shape, DType observed) {

@@ -19,8 +19,8 @@ bool IsAsWritten(const Classification& classification);
 bool IsGivenAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                       const std::vector<int64_t>& elements);
 
-/// Puts into `result` the elements of `observed` that what is written gives otherwise, in any order that is tried. `written`: an oracle
-/// of that one model.
+/// Puts into `result` the elements of `observed` that the expected computation does not give in any tried order.
+/// `written`: an oracle for that one model.
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                    Classification* result);
 

@@ -301,7 +301,7 @@ class AskedJudge {
     return uses;
   }
 
-  /// The uses of `uses` that could be otherwise: alone, or with another one instead.
+  /// The uses of `uses` that could be otherwise: alone, or in exchange for another one.
   Uses OpenUses(const Uses& uses) {
     const double least = Share(uses) - Margin(uses);
     Uses open;

@@ -192,7 +192,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
           return cut.first == each || cut.first.starts_with(each + ".");
         });
       });
-      // To hold what is inside a step in the format that it computes in rounds nothing that others do not.
+      // Rounding an intermediate inside a step to the format of computation is no additional rounding.
       const size_t held = std::erase_if(model.cuts, [&](const auto& cut) {
         return computed_in_float32 && cut.second.rounds_to(Binary32()) && cut.first.starts_with(name + ".");
       });

@@ -1,4 +1,4 @@
-// Which facet parts two classifications.
+// Finds the facet in which two classifications differ.
 #include "harness/judge/parting.h"
 
 #include <fmt/format.h>

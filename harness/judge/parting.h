@@ -1,8 +1,8 @@
 // Parting: where two classifications of one value have no word in common, stated as the behaviour of each side.
 //
 // The most informative facets are compared first: operands that are read differently, an intermediate rounding (inside
-// the op, of a stored value, of the sum), rounded operands and numbers, products, the output rounding. If no single
-// facet differs, the last test is whether only one side rounds something to 16 bits.
+// the op, of a stored value, of the sum), another form of the op, rounded operands and numbers, products, the output
+// rounding. If no single facet differs, the last test is whether only one side rounds something to 16 bits.
 #pragma once
 
 #include <map>
@@ -31,8 +31,8 @@ std::optional<std::string> FindOtherRead(const Classification& a, const Classifi
 bool IsInside(const std::string& value, const std::string& cut);
 /// True if the op of `value` has steps inside that can be distinguished.
 bool HasStepsInside(const std::string& value, const Classification& classification);
-/// The steps inside the op that gives `value` as each model computes them: what is computed in 16 bits is rounded to them, also where
-/// the model has no rounding of that step alone.
+/// The steps inside the op that gives `value` as each model computes them: a step computed in 16 bits counts as rounded
+/// to them, even if the model has no rounding of that step alone.
 RoundingSets StepsAsComputed(const std::string& value, const Classification& classification);
 /// True if the format of computation is that of sums, whatever else the op does.
 bool SumsInside(const Classification& classification);
@@ -42,15 +42,14 @@ bool SumsInside(const Classification& classification);
 std::string NarrowInEach(const std::string& value, const Classification& classification);
 
 // The comparisons that FindParting makes.
-/// Every operand that the one reads otherwise than the other.
+/// Every operand that the two read differently.
 std::vector<Parting> FindReads(const std::string& value, const Classification& a, const Classification& b);
 /// Elementary steps of the op that gives `value`, rounded on one side only, or differently on both. A side whose op was
 /// explained without such a step did not round it; one in another form of the op, where steps have other names, may
 /// have.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b);
-/// True difference of last resort: each model of one side rounds something to a format of 16 bits, and no model of the
-/// other does.
+/// The last comparison: each model of one side rounds something to a format of 16 bits, and no model of the other does.
 std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
                                           const Classification& b);
 

@@ -46,7 +46,7 @@ class Lines {
     std::vector<double> whole;  ///< of the step, what it has in common with others included
   };
 
-  /// False where the step moves no line otherwise than those before it.
+  /// False if no row has a component of the step beyond the steps before it.
   bool Add(const MovingStep& step);
 
   std::vector<double> unit_;

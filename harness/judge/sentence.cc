@@ -272,7 +272,7 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
     for (const size_t side : {0, 1}) {
       const Words &mine = divergence.backends[side], &other = divergence.backends[1 - side];
       const bool me = std::ranges::any_of(changed, [&](const ObservedChange& each) {
-        // With the bits of the other side its steps are no reason to part from it.
+        // If it has the bits of the other side, its steps do not explain the difference.
         return each.same_as.empty() && holds(mine, each.backend) && holds(step.backends[0], each.backend);
       });
       const bool them =

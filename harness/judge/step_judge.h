@@ -185,7 +185,7 @@ class StepJudge {
   /// The name under which a use is reported: that of the value which is shown.
   std::string Shown(const std::string& operand) const;
 
-  /// The same; of two operands that show one value, their own names: one may be read otherwise than the other.
+  /// The same; if two operands show one value, their own names, since they may be read differently.
   std::string NameOfUse(size_t last, const std::string& operand) const;
 
   /// The uses of `last` in `operands` and, with them, those of their producers.
@@ -389,8 +389,7 @@ class StepJudge {
   std::set<size_t> exact_;                     ///< those that round nothing of what they read
   std::set<size_t> given_;             ///< those without a reference: what they gave is taken as it is
   std::map<size_t, Changes> changes_;  ///< operands that a step was found to read in another format
-  std::map<size_t, std::set<AccSpec>>
-      narrow_;                        ///< accumulators of sums that were found to be narrow
+  std::map<size_t, std::set<AccSpec>> narrow_;  ///< accumulators of sums found to be narrow
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };
 

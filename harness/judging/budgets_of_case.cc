@@ -28,7 +28,7 @@ constexpr int64_t kMostTerms = int64_t{1} << 25, kCheapTerms = int64_t{1} << 16;
 /// Step -> steps that it reads before they were rounded to their dtype, and in no other way.
 using UnroundedReads = std::map<std::string, std::vector<std::string>>;
 
-/// The stored intermediates of one value on one backend.
+/// The stored intermediates before one value on one backend.
 struct StoredBy {
   std::vector<StoredStep> steps = {};
   UnroundedReads unrounded = {};
@@ -36,7 +36,7 @@ struct StoredBy {
   bool at_stored_values = false;
 };
 
-/// One value of backends that stored the same.
+/// One value, shared by all backends that stored the same bits.
 struct ToBook {
   const std::string& value;
   const TensorData& own;
@@ -92,8 +92,8 @@ class BudgetOfValue {
     return budget;
   }
 
-  /// The steps with errors that are booked by themselves, at most `most` with the value itself and the exact program; the others, of
-  /// which the number is returned, have smaller errors.
+  /// Chooses the steps whose errors are booked separately: at most `most`, counting the value itself and the exact
+  /// program. Returns the number of the others, whose errors are smaller.
   int64_t Choose(int64_t most) {
     const std::vector<StoredStep>& steps = rest_.steps();
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -291,7 +291,8 @@ class BudgetsOfCase {
     });
   }
 
-  /// Of a participant, by number: all steps, where observing them leaves the value as it is; else what its program stores anyway.
+  /// For a participant, by number: all steps, if observing them leaves the value unchanged; else the values that its
+  /// program stores anyway.
   Result<StoredBy> StoredOf(size_t number, const std::string& value) const {
     StoredBy found;
     const std::optional<OpenedRecord>& opened = what_.opened[number];

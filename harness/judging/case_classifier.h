@@ -21,20 +21,21 @@
 
 namespace ulpscope {
 
-/// Classifies observations of one case; its oracle is opened once, and equal bits are classified once:
-/// backends that differ in a knob mostly agree. Not for use by several threads at a time.
+/// Classifies observations of one case. Its oracle is opened once, and equal bits are classified once, since backends
+/// that differ in a knob mostly agree. Not for use by several threads at a time.
 class CaseClassifier {
  public:
   CaseClassifier(const Case& test_case, int64_t seed, OracleEngine engine = OracleEngine::kFast)
       : case_(test_case), seed_(seed), engine_(engine) {}
-  /// The shape that the program gives a value; nothing where no oracle says it.
+  /// The shape that the program gives a value; nothing if no oracle knows it.
   std::optional<Shape> ShapeOf(const std::string& value);
-  /// Of an opened program each step by itself; of a case that has one, what is demanded; of all others every value.
+  /// Classifies each step of an instrumented program by itself; for another case, the demanded values if there are any,
+  /// else every value.
   Classified Classify(const Observation& observation);
   /// `names` alone, each as one joint model of the whole program.
   Classified ClassifyJointly(const Observation& observation, const std::set<std::string>& names);
-  /// Of an opened program: what was rounded on the way to each of these values, as `observation` of the program that was
-  /// asked has them (harness/judge/asked.h); those of which nothing is known are left out.
+  /// For an instrumented program: the intermediate roundings before each of these values, as `observation` of the
+  /// requested program has them (harness/judge/asked.h). Values without a finding are left out.
   Classified ClassifyAsAsked(const Observation& observation, const std::set<std::string>& names);
   /// Elements, by value, in which backends differ: they are looked at besides the sample (harness/judge/local.h). `sizes`: of these
   /// values.
@@ -53,27 +54,29 @@ class CaseClassifier {
   std::optional<Nearness> NearnessOf(const std::string& value, const TensorData& a, const TensorData& b);
   /// Elements of a value with their exact results in that program, as many as a moment allows; null without an oracle of it.
   const ExactElements* UnroundedOf(const std::string& value, const Shape& of);
-  /// Of a program as it was asked: whether `value` is infinite or NaN where the exact result is not.
+  /// For a requested program: whether `value` is infinite or NaN although the exact result is not.
   std::optional<NonFinite> FindNonFiniteValue(const std::string& value, const TensorData& observed);
-  /// Of an opened program, or one of a single step: the steps on the way to `value` in which infinities and NaNs begin.
+  /// For an instrumented program, or one of a single step: the steps before `value` in which infinities and NaNs begin.
   std::vector<NonFinite> FindBirthsOf(const std::string& value,
                                       const std::map<std::string, TensorData>& values);
-  /// What its oracle has done so far.
+  /// The work of its oracle so far.
   OracleCounts Counts() const;
 
-  /// Opens oracles of this case's engine. This outlives it.
+  /// Opens oracles with this case's engine. This object must outlive it.
   OpenPiece PieceOracle() const;
 
  private:
-  /// Of values that are too many steps to be judged as one: whether honest arithmetic with or without roundings in between
-  /// gives nearly all of their bits. It excludes nothing.
+  /// For values after too many steps to be judged as one: whether conforming arithmetic with or without intermediate
+  /// roundings gives nearly all of their bits. It excludes nothing.
   void SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,
                    Classified* classified);
-  /// What no model of the whole explains, by the ops that some framework makes of its one.
+  /// Tries to explain results that no model of the whole explains by the ops that some framework uses in place of the
+  /// one.
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
-  /// No violation is proved where the ops that some framework makes of the one give the results as the contract asks.
+  /// Withdraws the proof of a violation if the ops that some framework uses in place of the one give the results under
+  /// the contract.
   void DoubtViolations(const std::map<std::string, TensorData>& values, Classified* classified);
-  /// Of one step that is not computed as it is written, what that gives.
+  /// Records the expected results of a single step that deviates from them.
   void ShowWritten(const std::map<std::string, TensorData>& values, Classified* classified);
   /// A program of one step, of which nothing is demanded, and which has many models (harness/judge/local.h).
   bool IsStepOfManyModels() const;
@@ -89,7 +92,7 @@ class CaseClassifier {
   const Case& Program() const { return settled_ ? *settled_ : case_; }
 
   const Case& case_;
-  std::optional<Case> settled_;  ///< of an opened program (harness/casefile/open.h)
+  std::optional<Case> settled_;  ///< of an instrumented program (harness/casefile/open.h)
   int64_t seed_;
   OracleEngine engine_;
   std::vector<std::pair<std::map<std::string, TensorData>, Classified>> done_;
@@ -99,7 +102,7 @@ class CaseClassifier {
   std::map<std::string, ExactElements> unrounded_;
   std::unique_ptr<CaseOracle> oracle_;
   std::unique_ptr<CaseOracle>
-      unrounded_oracle_;  ///< of UnroundedOf; null before it is asked, and where there is none
+      unrounded_oracle_;  ///< of UnroundedOf; null before its first use, and if there is none
   bool unrounded_opened_ = false;
   std::string no_oracle_;  ///< why there is none
   std::string no_inputs_;
@@ -109,7 +112,7 @@ class CaseClassifier {
 
 std::string_view Name(OracleEngine engine);  ///< fast boost
 
-/// What the steps give that cast to a floating dtype.
+/// The results of steps that cast to a floating dtype.
 std::set<std::string> FloatingCasts(const Case& c);
 
 }  // namespace ulpscope

@@ -82,7 +82,7 @@ class CaseOfRun {
   }
 
  private:
-  /// Where a limit of time comes first, the case is judged all the same, and says that it is not booked.
+  /// If a time limit comes first, the case is still judged, and the report states that it is not booked.
   Result<void> BookLedgers(const std::vector<Participant>& participants) {
     const CaseToBook to_book{.test_case = case_,
                              .opened_case = opened_case_,
@@ -139,7 +139,8 @@ class CaseOfRun {
     opened_classifier_.LookAt(std::move(elements), sizes);
   }
 
-  /// Where infinities and NaNs of observed values begin: data of the result, and the sentence that is added to a divergence of them.
+  /// Records where infinities and NaNs of observed values begin: data of the result, and a sentence that is added to a
+  /// divergence of them.
   void NoteNonFinite(const std::string& backend, const Observation& observation,
                      const std::optional<OpenedRecord>& opened, CaseResult* result) {
     for (const std::string& name : result->value_order) {
@@ -170,7 +171,7 @@ class CaseOfRun {
     }
   }
 
-  /// `whole`: the value at whose end it shows, where that has an exact result.
+  /// `whole`: the value in which it shows at the end, if that has an exact result.
   static NonFiniteBirth BirthOf(const NonFinite& born, const std::optional<NonFinite>& whole) {
     const auto element = [](const NonFinite& of) {
       return SpecialElement{.value = of.value, .at = of.first, .observed = of.observed, .exact = of.exact};
@@ -211,7 +212,7 @@ class CaseOfRun {
       divergence->sentence += fmt::format(" On {} it begins where {}.", JoinNames(backends), birth);
   }
 
-  /// A difference of which no relation speaks is told by its size alone.
+  /// A difference that no relation covers is reported by its size alone.
   void CoverTheRest(const std::vector<Participant>& participants) {
     const size_t before = judged_.divergences.size();
     for (const AccountEntry& entry : judged_.account) {
@@ -252,7 +253,8 @@ class CaseOfRun {
     return {};
   }
 
-  /// What was not asked of the whole program, from its steps; where there are none, from the whole program after all.
+  /// Classifies values that were left out of the whole program's classification: from its steps, or, if there are none,
+  /// from the whole program after all.
   void Complete(const std::string& backend, const Observation& observation,
                 const std::optional<OpenedRecord>& opened, Classified* classified) {
     std::set<std::string> jointly;
@@ -264,7 +266,7 @@ class CaseOfRun {
         jointly.insert(name);
     }
     if (jointly.empty()) return;
-    // Where observing the steps changes what is computed: what was rounded on the way, if anything says it.
+    // If observing the steps changes what is computed: the intermediate roundings, if they can be found.
     Classified rest;
     if (opened) rest = opened_classifier_.ClassifyAsAsked(observation, jointly);
     for (const auto& [name, found] : rest.values) jointly.erase(name);

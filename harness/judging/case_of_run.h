@@ -25,7 +25,7 @@ struct JudgedCase {
 /// An error where what is recorded cannot be read.
 Result<JudgedCase> JudgeCaseOfRun(const RunToJudge& run, const Case& test_case);
 
-/// What a report says of a case for whose judgement there was no time.
+/// The report entry for a case that there was no time to judge.
 JudgedCase CaseNotJudged(const RunToJudge& run, const Case& test_case);
 
 }  // namespace ulpscope

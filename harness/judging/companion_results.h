@@ -1,5 +1,5 @@
-// The companions of a case (harness/casefile/prove.h): the same program on further inputs, which tell apart what its own
-// data do not.
+// The auxiliary inputs of a case (harness/casefile/prove.h): the same program on other inputs, which distinguish models
+// that its own data does not.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ class CompanionResults {
   /// `run` outlives it.
   CompanionResults(const RunToJudge& run, const Case& test_case);
   bool empty() const { return all_.empty(); }
-  /// What `backend` showed on them, joined with what it showed on the case's own data. What of ours broke goes into
-  /// `fault`.
+  /// The evidence from `backend`'s runs on the auxiliary inputs, joined with that from the case's own data. A failure
+  /// of ulpscope itself goes into `fault`.
   Result<Proof> Join(const Case& test_case, const std::string& backend, const Observation& own,
                      const Classified& classified, std::string* fault);
-  /// What their oracles have done so far.
+  /// The work of their oracles so far.
   OracleCounts Counts() const;
 
  private:

@@ -67,7 +67,7 @@ class LedgersOfCase {
     for (LedgerEntry& each : ledger.entries) {
       if (ledger.carrier.empty() || each.step.empty()) {
         each.causes = CausesAsAsked(entry.value, a, b);
-        // Beside steps, that the value differs is no cause of it.
+        // Next to entries for steps, the difference of the value itself is no cause.
         if (!ledger.carrier.empty() && !each.IsExplained()) each.causes.clear();
         continue;
       }
@@ -91,7 +91,7 @@ class LedgersOfCase {
     }
   }
 
-  /// What settings of `backend` do to how far it is from `other`.
+  /// Adds the effect of `backend`'s settings on its distance from `other`.
   static void AddRemedies(const std::string& backend, const RecordedWalk* walk, const TensorData& other,
                           Ledger* ledger) {
     if (walk == nullptr) return;
@@ -172,7 +172,8 @@ class LedgersOfCase {
     return &*outside_;
   }
 
-  /// What `backend` does in `step`, set against what the carrier gives there from the same operands; nothing where those are the same.
+  /// The behaviour of `backend` in `step`, compared with the carrier's result from the same operands; nothing if they
+  /// are equal.
   Result<std::optional<LedgerCause>> CauseOf(const std::string& step, const std::string& backend,
                                              const RecordedWalk& walk) {
     const auto known = causes_.find({step, backend});
@@ -195,7 +196,8 @@ class LedgersOfCase {
     const Classification& judged;
   };
 
-  /// The difference of `own`, whose values are `observed`, from `other`, which gives `again` for the step from the same operands.
+  /// The difference of `own`, whose values are `observed`, from `other`, which gives `again` for the step from the same
+  /// operands.
   std::optional<LedgerCause> Compare(const std::string& step, const OneSide& own, const OneSide& other,
                                      const Observation& observed, const TensorData& again) const {
     Observation carried = observed;
@@ -216,7 +218,8 @@ class LedgersOfCase {
     return cause;
   }
 
-  /// Of a program that was observed at its stored values alone: what one of them shows of the steps since the ones before it.
+  /// For a program that was observed only at its stored values: the evidence that one of them gives about the steps
+  /// since the previous ones.
   Result<std::optional<LedgerCause>> CauseOfKernel(const std::string& step, const std::string& backend,
                                                    const RecordedWalk& walk) {
     const TensorData &stored = walk.stored.at(step), &again = walk.again.at(step);
@@ -252,7 +255,8 @@ class LedgersOfCase {
       counts += (*oracle)->Counts();
     }
     if (!cause || !cause->is_explained) {
-      // The kernel that computes this value may have computed the stored values that it reads, and have them unrounded.
+      // The kernel that computes this value may also have computed the stored values that it reads, and use them
+      // unrounded.
       const NamedTensors earlier = WithoutComputed(before, kernel);
       if (earlier.size() < before.size()) {
         const GivenProgram wider = ULPSCOPE_TRY(KernelOf(step, earlier));
@@ -314,7 +318,7 @@ class LedgersOfCase {
     return result;
   }
 
-  /// Of several divergences of one step the one that explains it.
+  /// If there are several divergences of one step, the one that explains it.
   static std::optional<LedgerCause> Better(std::optional<LedgerCause> a, LedgerCause b) {
     if (a && (a->is_explained || !b.is_explained)) return a;
     return b;
@@ -327,7 +331,7 @@ class LedgersOfCase {
             .sentence = divergence.sentence};
   }
 
-  /// Of what no step accounts for: what is said of the value as it was asked.
+  /// The causes of a difference that no step accounts for: the findings about the requested value.
   std::vector<LedgerCause> CausesAsAsked(const std::string& value, const std::string& a,
                                          const std::string& b) const {
     const auto modelled = [&](const std::string& backend) {

@@ -1,4 +1,4 @@
-// What judging one case of a run needs to know of that run. Cases are judged by several threads at a time.
+// The context that judging one case of a run needs. Cases are judged by several threads at a time.
 #pragma once
 
 #include <mutex>
@@ -14,10 +14,10 @@
 
 namespace ulpscope {
 
-/// What the results of a run are classified as.
+/// The classifications of the results of a run.
 class Classifications {
  public:
-  /// What is found goes into `run`, or is gone with its case.
+  /// Whether new classifications are kept in `run` or dropped with their case.
   enum class Found { kKept, kDropped };
   /// `writer` takes each new classification of the run of `header` too, unless it is null.
   Classifications(ClassifiedRun* run, Found found, const RunHeader& header, const ClassifiedWriter* writer)
@@ -66,7 +66,7 @@ class RunToJudge {
   /// That of a case which belongs to another one, with its tensors; nothing where this run did not run the case as it is.
   Result<std::optional<RecordedResult>> FindRelated(const Case& test_case, const std::string& backend) const;
   std::string WhyNotReached(const std::string& id, const std::string& backend) const;
-  /// Of what is recorded.
+  /// The reason why a recorded result was not judged.
   std::string WhyNotJudged() const;
   const std::string& limit() const { return limit_; }
   JudgeContext ContextFor(const Case& test_case, const std::string& backend) const;
