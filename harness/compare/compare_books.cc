@@ -278,7 +278,7 @@ class ComparisonBooks::Impl {
   Observation carried_;  ///< g on the carrier
   std::optional<ProgramRun> by_carrier_;
   RecordedWalk walk_f_, walk_g_;
-  std::vector<std::unique_ptr<Case>> parts_;  ///< of programs, whose steps are pointed at
+  std::vector<std::unique_ptr<Case>> parts_;  ///< of programs, pointed at by steps
 };
 
 ComparisonBooks::ComparisonBooks(const Registry& registry, const CompareOptions& options, Carriers* carriers,

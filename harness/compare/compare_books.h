@@ -24,7 +24,7 @@ class ComparisonBooks {
                   const Programs& programs, const std::map<std::string, std::string>& in_f);
   ~ComparisonBooks();
 
-  /// A ledger of each result whose bits differ.
+  /// A ledger for each result whose bits differ.
   Result<std::vector<Ledger>> Make(const std::vector<ComparedResult>& results);
 
  private:

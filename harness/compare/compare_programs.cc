@@ -25,7 +25,7 @@
 namespace ulpscope {
 namespace {
 
-/// A program of one step has nothing inside to be observed, and is open as it stands.
+/// A program of one step has nothing inside to observe, so it counts as instrumented.
 std::optional<Case> OpenedForBooks(const Case& c) {
   if (auto opened = Opened(c)) return opened;
   if (!IsOneStep(c)) return std::nullopt;

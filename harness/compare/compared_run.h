@@ -1,4 +1,5 @@
-// One of two programs that are compared (harness/compare/compare_programs.h): as it was run, and its results beside those of the other.
+// One of two programs that are compared (harness/compare/compare_programs.h): its run, and its results next to those of
+// the other.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +23,15 @@ struct CompareOptions {
   double timeout_s = 120;
 };
 
-/// Two results that stand for each other.
+/// Two results that correspond to each other.
 struct ComparedResult {
   std::string f, g;
   Shape shape;
   int64_t elements = 0, compared = 0;  ///< of the exact results
-  int64_t undecided = 0;               ///< of those compared: exact arithmetic does not tell
+  int64_t undecided = 0;               ///< of those compared: exact arithmetic does not decide
   int64_t different = 0;               ///< of those compared: exactly
   double largest = 0;                  ///< of those differences
-  int64_t differing = 0;  ///< elements whose computed bits differ; -1 where the two have other dtypes
+  int64_t differing = 0;  ///< elements whose computed bits differ; -1 if the two have different dtypes
 };
 
 /// One program, and what the backend gave for it.

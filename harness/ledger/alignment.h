@@ -25,7 +25,7 @@ struct ProgramValue {
   std::vector<std::string> operands = {};  ///< names, scalars not among them
   bool is_view = false;                    ///< arranges its first operand
   bool is_inside = false;                  ///< of an op: no step of the program gives it
-  DType dtype = DType::kFloat32;           ///< that is stored
+  DType dtype = DType::kFloat32;           ///< of the stored value
   Shape shape = {};
   std::vector<int64_t> elements = {};  ///< row-major, ascending
   std::vector<Reference> references = {};
@@ -45,20 +45,20 @@ std::optional<size_t> FirstDifferent(const ProgramValue& a, const ProgramValue& 
 /// Whether the two have the same elements, all known to be equal.
 bool AreEqual(const ProgramValue& a, const ProgramValue& b);
 
-/// Two observed results that stand for each other, by their names.
+/// Two observed results that correspond to each other, by name.
 struct ResultPair {
   std::string f, g;
 };
 
-/// For each value of `of` the first of `in` that equals it, or -1: one of the same name and dtype before one of the same dtype, and that before
-/// any; what is inside of an op last. Results are matched with the results that they stand for.
+/// For each value of `of` the first of `in` that equals it, or -1: one of the same name and dtype before one of the
+/// same dtype, and that before any; values inside an op last. Results are matched with their counterparts.
 std::vector<int> Align(const ExactProgram& of, const ExactProgram& in, const std::vector<ResultPair>& of_in);
 
 /// The first step in which two programs differ.
 struct ExactParting {
   std::string step;  ///< of g
   std::string of_f;  ///< what f has in its place; empty: nothing of that kind
-  /// The first step of f on a way to the result whose operands g has too, and whose value g has not.
+  /// The first step of f on a path to the result whose operands g has too, and whose value g does not have.
   std::string only_f;
   /// Names of the values whose exact elements are shown: `step` and `of_f`, or else the first later values
   /// that both programs have.

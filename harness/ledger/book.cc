@@ -74,7 +74,7 @@ class Booking {
                      is = TwoSum(after.b->At(i), -after.a->At(i));
     if (was.hi == is.hi && was.lo == is.lo) return 0;
     ++entry->moved;
-    // High parts that cancel do so exactly: the low ones alone may be what is left.
+    // Equal high parts subtract exactly, which may leave the low parts alone.
     const long double change =
         (static_cast<long double>(is.hi) - was.hi) + (static_cast<long double>(is.lo) - was.lo);
     entry->largest = std::max(entry->largest, static_cast<double>(std::fabs(change)));

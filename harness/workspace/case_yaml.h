@@ -13,11 +13,11 @@ namespace ulpscope {
 /// Keeps what is expected of every backend.
 inline constexpr std::string_view kEveryBackend;
 
-/// A case file with just this case (`expect` cut down to `backend`). It is loaded again before it is
-/// returned: an error if what comes back is not the same computation.
+/// A case file with just this case (`expect` reduced to `backend`). It is loaded again before it is returned: an error
+/// if it is not the same computation.
 Result<std::string> WriteCaseYaml(const Case& test_case, std::string_view backend);
 
-/// A step in the form of such a file, without its origin: {op: matmul, of: [x, w], as: y}.
+/// A step in the form of a case file, without its origin: {op: matmul, of: [x, w], as: y}.
 std::string StepYaml(const Step& step);
 
 }  // namespace ulpscope

@@ -10,7 +10,7 @@
 
 namespace ulpscope {
 
-/// The files of tensors that lie beside the file of `test_case`, into `dir`, a repro bundle: its case.yaml names them.
+/// Copies the tensor files next to the file of `test_case` into `dir`, a repro bundle: its case.yaml names them.
 Result<void> CopyTensorFiles(const Case& test_case, const std::filesystem::path& dir);
 
 /// Writes the cases of `workspace` into the folder of the run. One that cannot be written as a file of its own is

@@ -149,7 +149,7 @@ Result<FoundRun> FindRun(const std::string& dir, std::optional<int64_t> seed, Re
   if (fits) return FoundRun{.run = std::move(*recorded), .folder = std::nullopt};
   if (!dir.empty())
     return Fail(Problem(fmt::format("{} holds no result for {}", dir, asked), name->backend, {}));
-  // The case as it stands today, if a file has it.
+  // The current version of the case, if a file has it.
   Workspace today = *workspace;
   today.cases.clear();
   if (FindOneCase(asked, nullptr, &today)) *workspace = std::move(today);

@@ -26,7 +26,7 @@ struct Workspace {
   std::vector<Deviation> deviations = {};
   std::vector<std::string> notes = {};  ///< sentences for stderr, of adapters that were added
   bool any_backend =
-      false;  ///< before adapters have said what they serve: no name of a backend in a case is unknown
+      false;  ///< before adapters have reported what they serve, no backend name in a case is unknown
 
   const Case* Find(std::string_view id) const;
   /// Flags of a repro line besides id, backend and seed.
@@ -51,7 +51,7 @@ Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters);
 Result<Workspace> OpenWithCases(const std::vector<std::string>& adapters,
                                 const std::vector<std::string>& arguments, std::vector<Error>* errors);
 
-/// The registry alone, for whoever looks at a case before adapters that serve backends of any name.
+/// The registry only, for commands that read a case before adapters that serve backends of any name.
 Result<Workspace> OpenBeforeAdapters();
 
 /// Loads the cases of `arguments` (ids, id prefixes, files, folders; nothing is the whole suite) into the
