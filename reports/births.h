@@ -1,4 +1,4 @@
-// Where infinities and NaNs of a run begin, as findings: those that several backends share are one.
+// The places where infinities and NaNs of a run begin, as findings: one finding if several backends share it.
 #pragma once
 
 #include <string>

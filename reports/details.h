@@ -1,5 +1,5 @@
-// What a run folder holds beside its report, for those formats that drill down. It is asked cell by cell: a run may hold
-// more than fits a page, or memory.
+// Access to the contents of a run folder besides its report, for the formats with drill-down. It is read cell by cell:
+// a run may hold more than fits a page, or memory.
 #pragma once
 
 #include <cstdint>

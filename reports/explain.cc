@@ -117,7 +117,7 @@ class Writer {
     }
   }
 
-  /// A few elements beside their exact values: those that excluded a model.
+  /// A few elements with their exact values: those that excluded a model.
   void References(const Classification& classification) {
     std::vector<std::vector<int64_t>> told;
     for (const Exclusion& exclusion : classification.excluded) {
@@ -214,7 +214,7 @@ class Writer {
     }
   }
 
-  /// What asking for it changed in this case's run; empty where nothing was set against it.
+  /// The effect of this setting in this case's run; empty if nothing was compared with it.
   std::string KnobEffectOf(const std::string& knob, const std::string& asked) const {
     for (const KnobEffect& effect : report_.knobs) {
       const bool mine =

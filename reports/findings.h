@@ -1,5 +1,5 @@
-// What a report says first, in the same words wherever it stands (console, JUnit, Markdown, HTML): what parts, who, why; and
-// what failed. Nothing here is escaped: that is the work of the sink.
+// The beginning of every report, in the same words in all formats (console, JUnit, Markdown, HTML): what differs, on
+// which backends, why; and the failures. Nothing here is escaped: each format does that itself.
 #pragma once
 
 #include <map>
@@ -12,15 +12,17 @@
 
 namespace ulpscope {
 
-/// Differences of order and of casts are no differences of class: they are counted, and listed where somebody asks for them.
+/// True for differences of class. Differences of order and of casts are none: they are counted, and listed only on
+/// request.
 bool PartsClasses(const Divergence& divergence);
 
-/// "product and result  (likely, not proved)", "product and 2 more values"; empty where the programs end otherwise, as a whole.
+/// "product and result  (likely, not proved)", "product and 2 more values"; empty if the programs as a whole end
+/// differently.
 std::string FindingValues(const Divergence& divergence);
 /// The same behind the case.
 std::string FindingSubject(const Divergence& divergence);
 
-/// Its sentence, with long lists of backends cut: the letters of the matrix say who else.
+/// Its sentence, with long lists of backends shortened: the letters of the matrix identify the others.
 std::string BriefSentence(const Divergence& divergence);
 
 /// "3 divergences, and 2 of order only": those that PartsClasses, and how many of the others. `hint` follows the latter.

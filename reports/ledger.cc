@@ -97,7 +97,7 @@ std::vector<const LedgerEntry*> EntriesByShare(const Ledger& ledger) {
 
 namespace {
 
-/// What makes a cause the same in another step. Where nothing is known of what the sides do, its sentence.
+/// The key by which causes in different steps are the same; if the behaviour of the sides is unknown, the sentence.
 std::string KeyOf(const LedgerCause& cause) {
   return fmt::format("{}|{}|{}|{}", cause.backend, Name(cause.kind), cause.is_explained,
                      cause.does.empty() ? cause.sentence : cause.does);
