@@ -15,7 +15,7 @@ namespace ulpscope::json_parts {
 
 namespace {
 
-/// Of longer lists only the length is informative; the run folder has them whole.
+/// Longer lists are cut off: their length says as much, and the run folder has them whole.
 constexpr size_t kMostListed = 64;
 
 void AddModels(const char* key, const std::vector<PrecisionModel>& models, ModelTable& table, Json* value) {
