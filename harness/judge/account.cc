@@ -80,7 +80,7 @@ AccountEntry EntryOf(const SameBits& left, const SameBits& right, const std::str
       by.merge(said);
     }
   }
-  // NaNs with other payloads are one value to every operation.
+  // NaNs with different payloads are one value to every operation.
   if (entry.size.elements > 0 && entry.size.most == 0)
     by = {"nan_payload"};
   else if (!all)

@@ -23,8 +23,7 @@ std::vector<AccountEntry> TakeAccount(std::span<const Participant> participants,
 bool SetsApart(const Divergence& divergence, const std::string& value, const std::string& one,
                const std::string& other);
 
-/// The finding for an entry that no divergence reports: what differs, between which backends, in how many elements and
-/// by how much.
+/// The finding for an entry that no divergence reports: the difference, its backends, elements and size.
 Divergence TellBySize(const AccountEntry& entry);
 
 }  // namespace ulpscope

@@ -12,10 +12,11 @@
 
 namespace ulpscope {
 
-/// One of the models that are left computes what is written.
+/// True if one of the surviving models is the expected computation.
 bool IsAsWritten(const Classification& classification);
 
-/// One way to compute what is written gives all of these elements: in one order of its sums, with numbers converted in one way.
+/// True if one way of the expected computation gives all of these elements: one order of its sums, numbers converted in
+/// one way.
 bool IsGivenAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                       const std::vector<int64_t>& elements);
 

@@ -1,4 +1,4 @@
-// The search for what was rounded.
+// The search for intermediate roundings.
 #include "harness/judge/asked.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ constexpr const char* kRounded = "rounded";
 constexpr const char* kUnrounded = "unrounded";
 /// A product in float32 or wider that is added without being rounded.
 constexpr const char* kContractedUse = "contracted";
-/// Some steps read the value unrounded, and their names follow; others read it rounded.
+/// Some steps (their names follow) read the value unrounded; others read it rounded.
 constexpr const char* kSplit = "split";
 /// Suffix of a value's name in uses that read it unrounded.
 constexpr const char* kFree = "@unrounded";
@@ -39,7 +39,7 @@ constexpr const char* kFree = "@unrounded";
 /// to reproduce all, and the elements that the expected rounding does not reproduce must number at least the bits
 /// needed to choose among the sets, plus kBitsMore.
 constexpr int64_t kMostElements = 256, kManyElements = 32, kFewestElements = 12, kBitsMore = 8;
-/// Terms of sums that one set may cost, and the sets that are tried.
+/// The most terms of sums that one set may cost, and the most sets.
 constexpr int64_t kMostTerms = int64_t{1} << 20;
 constexpr int kMostSets = 600;
 constexpr size_t kMostUses = 48;
@@ -69,7 +69,7 @@ class AskedJudge {
       if (Share(found) > Share(best)) best = std::move(found);
       if (Share(best) == 1) break;
     }
-    // The simplest that does as well: nothing rounded at all.
+    // The simplest set that does as well: nothing rounded at all.
     if (Share(all_) >= Share(best) - Margin(best)) best = all_;
     if (Share(best) < kNearlyEvery || written >= Share(best) - Margin(best)) return std::nullopt;
     const auto count = static_cast<double>(elements_.size());
@@ -80,7 +80,7 @@ class AskedJudge {
   }
 
  private:
-  /// A cast to a format that holds the operand's changes no number: it shows the version that is requested of it, as a view does.
+  /// A cast to a wider format changes no number: it passes on the version that is requested of it, as a view does.
   bool IsView(size_t i) const { return program_.IsArrangement(i) || widenings_.contains(i); }
 
   /// The step that computes `name`, seen through views.
@@ -98,7 +98,7 @@ class AskedJudge {
           Holds(*FormatOf(to->declared), *FormatOf(from->declared)))
         widenings_.insert(i);
     }
-    // The value itself is what was observed.
+    // The value itself is the observed one.
     widenings_.erase(program_.made_by.at(value_));
   }
 
@@ -252,7 +252,7 @@ class AskedJudge {
     return op != nullptr && op->kind == OpRow::Kind::kProduct;
   }
 
-  /// Nothing rounded; what products read and give; everything.
+  /// Nothing rounded; only the operands and results of products rounded; everything rounded.
   std::vector<Uses> Starts() const {
     Uses kernels;
     for (const auto& [use, maker] : maker_) {
@@ -352,9 +352,8 @@ class AskedJudge {
     return found;
   }
 
-  /// A kernel of two loops uses its registers for one sum and reads the stored value for the rest. If some steps read a
-  /// value unrounded and others read it rounded, whatever the open uses are, this names the steps that read it
-  /// unrounded.
+  /// A kernel of two loops may use its registers for one sum and the stored value for the rest. Names the steps that
+  /// read a value unrounded if others read it rounded, whatever the open uses are.
   void TellSplitReads(const Uses& uses, const Uses& open, Classification* found) const {
     std::map<std::string, std::set<std::string>> free, stored;
     for (const auto& [use, maker] : maker_) {

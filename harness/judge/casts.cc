@@ -1,4 +1,4 @@
-// Which stage of two traces has other casts.
+// Finds the stage of two traces whose casts differ.
 #include "harness/judge/casts.h"
 
 #include <algorithm>

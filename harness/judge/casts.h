@@ -17,7 +17,7 @@ std::vector<Cast> CastsOf(const CaseResult& result, const std::string& stage);
 using CastKeys = std::multiset<std::tuple<std::string, std::string, Shape>>;
 CastKeys CastKeysOf(const CaseResult& result, const std::string& stage);
 
-/// The first stage that both traces have, of the same part of the program, and in which the casts differ; empty when there is none.
+/// The first stage of both traces, for the same part of the program, whose casts differ; empty if there is none.
 std::string StageThatDiffers(const CaseResult& a, const CaseResult& b);
 
 }  // namespace ulpscope

@@ -27,7 +27,7 @@ struct Chunks {
 std::optional<Chunks> ChunksShown(const Hypothesis& hypothesis, int64_t k, std::span<const int64_t> elements,
                                   std::span<const double> stored);
 
-/// Why there is one chunk, where no position is left apart.
+/// The reason why there is only one chunk, if no position may lie in another.
 std::string WhyOneChunk();
 
 }  // namespace ulpscope

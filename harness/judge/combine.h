@@ -2,9 +2,8 @@
 //
 // Auxiliary inputs (harness/casefile/prove.h) run the same program on other data, so one precision model has to explain
 // them all. The proved set is the intersection, model by model; if it is empty, no model explains the value. An
-// auxiliary input whose own proved set violates the contract is a witness by itself: the value violates it. An
-// auxiliary input that did not complete, or whose repeated runs differed, proves nothing and is left out, which the
-// result states.
+// auxiliary input whose own proved set violates the contract is a witness by itself. An auxiliary input that did not
+// complete, or whose repeated runs differed, proves nothing and is left out, as the result states.
 #pragma once
 
 #include <map>
@@ -19,9 +18,8 @@
 
 namespace ulpscope {
 
-/// `base` without the models that `inputs` exclude. The results of `base` use at most `bits` significant bits. Inputs
-/// without a reference are passed over; a base without one is returned unchanged. `value`, `observed`: the value's name
-/// and dtype.
+/// `base`, whose results use at most `bits` significant bits, without the models that `inputs` exclude. Inputs without
+/// a reference are skipped; a base without one is returned unchanged. `value`, `observed`: the value's name and dtype.
 Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
                        std::span<const ProofInput> inputs);
 
@@ -33,7 +31,8 @@ struct CompanionRun {
   const std::map<std::string, Classification>* classifications = nullptr;
 };
 
-/// "crashed SIGSEGV", "repeated runs differ": why what was observed is no evidence; "" where it is. `taint`: FindTaint of it.
+/// "crashed SIGSEGV", "repeated runs differ": why the observation is no evidence; "" if it is. `taint`: FindTaint of
+/// it.
 std::string WhyItProvesNothing(const Observation& observation, const std::string& taint);
 
 /// The auxiliary inputs of one result, in the form that its verdict needs.

@@ -21,7 +21,7 @@ constexpr std::string_view kCutsPrefix = "cuts.";
 
 using Roundings = std::optional<RoundSpec> DemandWord::*;
 
-/// One of `words`, as the facet `which` has them, is this rounding.
+/// True if one of `words`, as the facet `which` has them, is this rounding.
 bool Allows(const DemandWords& words, Roundings which, const RoundSpec& rounding) {
   return std::ranges::any_of(words, [&](const DemandWord& word) { return word.*which == rounding; });
 }
@@ -56,8 +56,7 @@ bool InsideFacet(const PrecisionModel& model, const std::string& facet, const De
   });
 }
 
-/// A wider sum that is rounded to float32 before a narrower output rounding is more accurate than a float32 sum before
-/// that rounding.
+/// A wider sum rounded to float32 before a narrower output is more accurate than a float32 sum.
 bool IsWideThroughFloat32(const PrecisionModel& model) {
   return model.mid.rounds_to(Binary32()) && model.acc.bits() > Binary32().precision &&
          model.out.bits() < Binary32().precision;
@@ -69,8 +68,7 @@ PrecisionModel WithoutItsOwnFormat(PrecisionModel model) {
   return model;
 }
 
-/// tf32 has float16's precision, so a rounding to tf32 before rounding to float16 shows only among float16's
-/// subnormals.
+/// tf32 has float16's precision: a rounding to tf32 before one to float16 shows only among float16's subnormals.
 PrecisionModel WithoutTf32BeforeFloat16(PrecisionModel model) {
   if (!model.mid.rounds_to(Tf32()) || !model.out.rounds_to(Binary16())) return model;
   model.mid = {};
@@ -94,7 +92,7 @@ bool IsAddedByTheStore(const PrecisionModel& model, const PrecisionModel& exact,
          exact.out == model.out && exact.cuts == model.cuts;
 }
 
-/// No model is left, and reading an operand in a format that the demand does not name gives the results bit by bit.
+/// True if no model is left, and reading an operand in a format that the demand does not name reproduces the results.
 bool ReadsOtherwise(const ValueDemand& demand, const Classification& classification) {
   return std::ranges::any_of(classification.reads, [&](const auto& read) {
     const auto own = demand.facets.find(std::string(kInPrefix) + read.first), all = demand.facets.find("in");
@@ -111,7 +109,7 @@ bool ReadsOtherwise(const ValueDemand& demand, const Classification& classificat
   });
 }
 
-/// The words of `model` for a facet that a demand may name, each with the operand where it is one of several.
+/// The words of `model` for a facet of a demand, each with its operand if there are several.
 std::vector<std::string> WordsOf(const PrecisionModel& model, const std::string& facet,
                                  const DemandWords& allowed) {
   if (facet == "prod") return {ProdWord(model.prod)};
@@ -157,7 +155,7 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
   const auto inside = [&](const PrecisionModel& model) { return IsInside(model, demand, classification); };
   const auto &proved = classification.models_proved, &models = classification.models;
   if (proved.empty()) return ReadsOtherwise(demand, classification) ? kViolates : kUnmodelled;
-  // Exclusion is proof: where nothing that the contract allows is left, it is violated, whatever explains the value.
+  // Exclusion is proof: if nothing that the contract allows is left, it is violated, whatever explains the value.
   if (std::ranges::none_of(proved, inside)) return kViolates;
   // It proves nothing about what is left: to conform, a value has to fit.
   if (std::ranges::none_of(models, inside)) return kUnmodelled;

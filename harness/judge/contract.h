@@ -23,7 +23,7 @@ bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Clas
 /// `value`. A value without a reference, or whose bits every model gives, proves nothing about a facet: UNDETERMINED.
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result);
 
-/// The same of the facets alone, for models that are at hand.
+/// The same for the facets alone.
 ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& classification);
 
 /// The verdict on the outcome as a whole. Raising violates a contract that names values, unless it lists `raised`;
@@ -36,8 +36,8 @@ ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,
 /// searched; an invalid pattern matches nothing.
 bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome);
 
-/// "out float32_rz or float32_rna": of each facet that `demand` names, the words of models which are not excluded and which the demand
-/// does not allow. "" where there is no such model.
+/// "out float32_rz or float32_rna": for each facet of `demand`, the words of surviving models that the demand does not
+/// allow. "" if there are none.
 std::string LeftOpen(const ValueDemand& demand, const Classification& classification);
 
 /// The rounding that hides the sums of `value` ("the total (bfloat16)") if `demand` names an accumulator but no
@@ -47,8 +47,7 @@ std::string HidesSums(const std::string& value, const ValueDemand& demand,
                       const Classification& classification);
 
 /// True for a float64 value if no order of a model that explains it reproduces all bits. It then meets no demand on
-/// operands or products: roundings to 52 bits cause errors like those of float64 sums, and no candidate model lists
-/// them.
+/// operands or products: roundings to 52 bits look like errors of float64 sums and are no candidate models.
 bool HidesReading(const ValueDemand& demand, DType observed, const Classification& classification);
 
 /// "acc in {float32, float64}, mid in {none}", for sentences.

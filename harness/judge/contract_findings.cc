@@ -1,4 +1,4 @@
-// A contract's findings in the values of one result, in sentences.
+// The contract findings for the values of one result, in sentences.
 #include "harness/judge/contract_findings.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string Labelled(const Classification& classification) {
   return names.empty() ? std::string(Name(classification.kind)) : Join(names, " or ");
 }
 
-/// The same for a sentence that somebody reads to its end.
+/// The same in brief, for a complete sentence.
 std::string BrieflyLabelled(const Classification& classification) {
   constexpr size_t kReadable = 160;
   const std::string label = Labelled(classification);
@@ -45,7 +45,7 @@ std::string LooksTheSame(const Classification& classification) {
   return fmt::format("; sums in {} bits or more would look the same", sums->second);
 }
 
-/// Roundings of a model that a plain sum in float32 does not have.
+/// The number of roundings of a model that a plain float32 sum does not have.
 int Besides(const PrecisionModel& model) {
   int besides = static_cast<int>(model.in.size() + model.cuts.size());
   for (const RoundSpec* rounding : {&model.prod, &model.mid}) besides += rounding->none() ? 0 : 1;
@@ -53,7 +53,7 @@ int Besides(const PrecisionModel& model) {
   return besides + (model.out.to_nearest() ? 0 : 1);
 }
 
-/// A model that the contract allows, by what it does besides, where that is something.
+/// Describes a model that the contract allows by its additional roundings, if it has any.
 std::string WhatItIs(const PrecisionModel& model) {
   return IsConforming(model, Binary32(), kFloat32Throughout)
              ? "what the contract asks for"
@@ -106,7 +106,7 @@ std::string SettlingProbes(const Classification& classification) {
                        : "inputs that would settle it: fill " + Join(fills, ", ");
 }
 
-/// "; not excluded: out float32_rz or float32_rna". A model that fits is missing if all that is left is allowed.
+/// "; not excluded: out float32_rz or float32_rna". If every surviving model is allowed, no model fits.
 std::string NotExcluded(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
   const Classification& classification = value.classification;
   if (classification.models_proved.empty()) return "";
@@ -127,8 +127,7 @@ std::string AmongFurtherInputs(const CaseResult& result, const ValueResult& valu
                                                                                    : "; " + notes.back().text;
 }
 
-/// The sentence for a value that nothing allowed by the contract explains: the models that do explain it, or else the
-/// findings about its errors.
+/// The sentence for a value without an allowed explanation: the models that explain it, else its errors.
 std::string Unexplained(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
   const Classification& classification = value.classification;
   const std::string wanted = Describe(demand);
@@ -234,7 +233,7 @@ std::string NotEqual(const std::string& first, const std::string& other, const T
   return fmt::format("{} and {} are not equal: {}", first, other, how);
 }
 
-/// Whether two values are of one class, places of roundings apart; `facts` gets what is against it.
+/// Whether two values have one class, except for the places of roundings; `facts` gets the differences.
 void CompareClasses(const std::string& first, const std::string& other, const CaseResult& result,
                     StatusFacts* facts) {
   const Classification &left = result.values.at(first).classification,

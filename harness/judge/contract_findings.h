@@ -11,8 +11,8 @@
 
 namespace ulpscope {
 
-/// Adds a sentence for each value whose contract is violated or undecided. `provable`: values for which auxiliary
-/// inputs could prove something.
+/// Adds a sentence for each value with a violated or undecided contract. `provable`: those that auxiliary inputs may
+/// decide.
 void AddValueFindings(const Case& test_case, const CaseResult& result, const std::set<std::string>& provable,
                       StatusFacts* facts);
 /// Adds the parts of `equal` and `same_class` that are violated or undecided in this backend's own values.

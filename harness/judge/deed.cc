@@ -80,7 +80,7 @@ std::string NumberPhrase(const Case& test_case, const std::string& operand, cons
     }
     if (named.size() == 1) return named.front();
   }
-  // XLA multiplies by the reciprocal of a number that it is to divide by.
+  // XLA replaces the division by a number with a multiplication by its reciprocal.
   if (step != nullptr && step->op == "div" && operand.starts_with("scalar.mul") && numbers.size() == 1 &&
       step->of.back().IsScalar())
     return "1/" + ShortestDecimal(numbers[0]);

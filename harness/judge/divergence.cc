@@ -18,8 +18,7 @@
 namespace ulpscope {
 namespace {
 
-/// The comparison of one case: its participants, their values in program order, and the relation of each
-/// kind.
+/// Compares the participants of one case in their values, kind by kind.
 class Comparison : public PartedSentences {
  public:
   using PartedSentences::PartedSentences;
@@ -36,8 +35,7 @@ class Comparison : public PartedSentences {
       for (const Part& part : precision(i, j)) parts.push_back(part);
       return parts;
     };
-    // Two unexplained backends are kept in separate groups, so that each one's errors are reported, unless both gave
-    // the same bits.
+    // Two unexplained backends are kept apart, so that each one's errors are reported, unless both gave the same bits.
     const auto unlike = [&](size_t i, size_t j) {
       Parts parts = precision(i, j);
       for (const Part& part : AtEachValue(i, j, &Comparison::PartUnexplained)) parts.push_back(part);
@@ -141,16 +139,15 @@ class Comparison : public PartedSentences {
     divergences_.push_back(Said(kind, cause));
   }
 
-  /// One thing that some backends do in one step and others do not. `left` are the doers.
+  /// A behaviour that some backends have in one step and others do not. `left` have it.
   struct Finding {
     Parted parted;
     std::string what;  ///< without the name of the value, so that one finding can cover several values
     Sentence sentence;
   };
 
-  /// Each step has findings of its own: one for each behaviour, whose subject is the backends that show it; one for
-  /// each pair of behaviours that one-sided findings do not report for both backends; one for each backend whose
-  /// results nothing explains.
+  /// Each step has its own findings: one for each behaviour, about the backends that show it; one for each pair of
+  /// behaviours that these do not report for both backends; one for each backend whose results nothing explains.
   void TellSteps() {
     std::vector<Finding> found;
     for (size_t v = 0; v < names_.size(); ++v) {

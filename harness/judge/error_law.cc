@@ -14,8 +14,7 @@ namespace ulpscope {
 Interval CellOf(const Hypothesis& hypothesis, double stored, double width) {
   if (!std::isfinite(stored)) return {.lo = stored, .hi = stored};
   const auto edge = [&](double direction) {
-    // The widths of the formats' cells, from binary64 to 3 bits: the first that leaves the cell brackets its
-    // edge.
+    // The cell widths of formats from binary64 to 3 bits: the first that leaves the cell brackets its edge.
     double inside = stored, outside = stored;
     for (const double relative :
          {0x1p-54, 0x1p-40, 0x1p-25, 0x1p-18, 0x1p-12, 0x1p-9, 0x1p-6, 0x1p-2, 4.0, 0x1p40, 0x1p300}) {
@@ -39,7 +38,7 @@ double NormalCdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
 
 double CellProbability(double low, double high, double mean, double sigma) {
   const double a = (low - mean) / sigma, b = (high - mean) / sigma;
-  // Differences of tails on the side where they are small keep their digits.
+  // Differences of the small tails keep their digits.
   return a > 0 ? NormalCdf(-a) - NormalCdf(-b) : NormalCdf(b) - NormalCdf(a);
 }
 

@@ -1,4 +1,4 @@
-// The law of the errors of one hypothesis: where an element's error lies, how wide, and how likely the observed bits are by it.
+// The law of the errors of one hypothesis: their centre and width, and the likelihood of the observed bits.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ Learnt Learn(const Hypothesis& hypothesis, std::span<const int64_t> elements);
 /// Sum of log cell probabilities, maximised over the components of the law. Uses the first `count` elements.
 double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const double> stored, size_t count);
 
-/// How far the observation's law value lies from those of the model's own simulated outputs.
+/// How far the observation's law value is from those of the model's own simulated outputs.
 double GoodnessOfFit(const Hypothesis& hypothesis, const Law& law, std::span<const double> observed,
                      const std::vector<std::vector<double>>& runs);
 

@@ -81,7 +81,7 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
   return "";
 }
 
-/// A stage that the trace does not have counts nothing: its zero would prove nothing.
+/// A stage that the trace does not have is not counted: its zero would prove nothing.
 std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
   const auto any = [](const std::string& dtype) { return dtype.empty() ? std::string("any dtype") : dtype; };
   const std::string what =

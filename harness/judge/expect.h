@@ -1,5 +1,4 @@
-// Expectations: what is known today of one backend. They demand nothing of the backend; an unmet one means that it
-// changed.
+// Expectations: the known behaviour of one backend today. They demand nothing; an unmet one means that it changed.
 #pragma once
 
 #include <optional>
@@ -11,8 +10,8 @@
 
 namespace ulpscope {
 
-/// The first expectation of `test_case` for this backend string whose versions match; null if there is none. Error: a
-/// version condition that cannot be read.
+/// The first expectation for this backend string whose versions match; null if there is none. Error: an unreadable
+/// version condition.
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions);
 
@@ -22,9 +21,9 @@ struct Unmet {
   std::string sentence;  ///< "changed: expected X, observed Y"; empty: all is
 };
 
-/// Nothing when `expectation` is met by what `result` shows (outcome, values, observations; its status is not
-/// read). A facet is met when the classification names at least one
-/// word for it and every word that it names is in the list: an unmodelled value meets no facet.
+/// Nothing if `result` (outcome, values, observations; not its status) meets `expectation`. A facet is met if the
+/// classification names at least one word for it and every word that it names is in the list: an unmodelled value meets
+/// no facet.
 Unmet ExplainUnmet(const Expectation& expectation, const CaseResult& result);
 
 }  // namespace ulpscope

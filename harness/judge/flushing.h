@@ -5,7 +5,7 @@
 
 namespace ulpscope {
 
-/// `model` without "+daz" and "+ftz": the same arithmetic where no subnormal number occurs.
+/// `model` without "+daz" and "+ftz": the same arithmetic if no subnormal number occurs.
 inline PrecisionModel WithoutFlushing(PrecisionModel model) {
   model.acc.subnormals = Subnormals::kGradual;
   for (auto& [operand, in] : model.in) in.daz_below = RoundSpec::kNeverDropped;

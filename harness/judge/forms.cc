@@ -111,7 +111,7 @@ class Forms {
     return {Make("sqrt", "sqrt", step_.of), Last("reciprocal", {Inner("sqrt")})};
   }
 
-  /// XLA multiplies by the reciprocal of what is the same along a line, and of a number.
+  /// XLA multiplies by the reciprocal of a divisor that is constant along a row, and of a number.
   Form Quotient() const {
     if (step_.op != "div" || !step_.attrs.empty() || !step_.out.empty()) return {};
     if (step_.of[1].IsScalar()) {
@@ -122,7 +122,7 @@ class Forms {
     return {Make("reciprocal", "reciprocal", {step_.of[1]}), Last("mul", {step_.of[0], Inner("reciprocal")})};
   }
 
-  /// The reciprocal of a number in the format that the step computes in, which first converts the number itself.
+  /// The reciprocal of a number in the format of the computation, to which the number itself is converted first.
   Form QuotientByNumber() const {
     if (format_ == nullptr || step_.op != "div" || !step_.attrs.empty() || !step_.out.empty() ||
         !step_.of[1].IsScalar())
@@ -166,7 +166,7 @@ class Forms {
             Last("add", {step_.of[0], Inner(second)})};
   }
 
-  /// x + alpha y, of which the product is not rounded.
+  /// x + alpha y, with an unrounded product.
   Form AlphaContracted() const {
     const auto alpha = step_.attrs.find("alpha");
     if ((step_.op != "add" && step_.op != "sub") || alpha == step_.attrs.end() || step_.of.size() != 2 ||
@@ -185,7 +185,7 @@ class Forms {
     return step_.op == "gelu" && (form == nullptr || *form == "none");
   }
 
-  /// x / 2 erfc(-x / sqrt(2)), as JAX has it.
+  /// x / 2 erfc(-x / sqrt(2)), as in JAX.
   Form GeluByErfc() const {
     if (!IsExactGelu()) return {};
     return {Make("scaled", "mul", {step_.of[0], Number(-std::numbers::sqrt2 / 2)}),
@@ -193,7 +193,7 @@ class Forms {
             Last("mul", {Inner("half"), Inner("erfc")})};
   }
 
-  /// x / 2 (1 + erf(x / sqrt(2))), as PyTorch/XLA has it.
+  /// x / 2 (1 + erf(x / sqrt(2))), as in PyTorch/XLA.
   Form GeluByErf() const {
     if (!IsExactGelu()) return {};
     return {Make("scaled", "mul", {step_.of[0], Number(std::numbers::sqrt2 / 2)}),
@@ -201,7 +201,7 @@ class Forms {
             Make("half", "mul", {step_.of[0], Number(0.5)}), Last("mul", {Inner("half"), Inner("sum")})};
   }
 
-  /// The larger times sqrt(1 + (smaller / larger)^2), as JAX has it.
+  /// The larger times sqrt(1 + (smaller / larger)^2), as in JAX.
   Form HypotByRatio() const {
     if (step_.op != "hypot" || !step_.out.empty()) return {};
     return {Make("first", "abs", {step_.of[0]}),
@@ -215,7 +215,8 @@ class Forms {
             Last("mul", {Inner("larger"), Inner("root")})};
   }
 
-  /// The logarithm of 1 - p, where others take log1p(-p), as PyTorch/XLA has it; far from 0 and 1, where no logarithm is bounded.
+  /// The logarithm of 1 - p instead of log1p(-p), as in PyTorch/XLA; far from 0 and 1, near which the logarithm is
+  /// unbounded.
   Form EntropyByLog() const {
     const auto reduction = step_.attrs.find("reduction");
     const auto* none =
@@ -300,7 +301,7 @@ class Forms {
     return form;
   }
 
-  /// x - (x // y) y, of which every step rounds: torch.compile's vectors on a CPU (pytorch issue 198057).
+  /// x - (x // y) y, with every step rounded: torch.compile's vectors on a CPU (pytorch issue 198057).
   Form RemainderByQuotient() const {
     if (step_.op != "remainder") return {};
     return {Make("whole", "floor_divide", step_.of), Make("multiple", "mul", {Inner("whole"), step_.of[1]}),
@@ -321,8 +322,7 @@ class Forms {
     return {std::move(divided)};
   }
 
-  /// Attention whose exponentials, which weigh the values in 16 bits, are PyTorch's approximation (PyTorch pull request
-  /// 151441).
+  /// Attention whose exponentials, the 16-bit weights of the values, are approximate (PyTorch pull request 151441).
   Form FastExponentials() const {
     if (step_.op != "scaled_dot_product_attention") return {};
     Step fast = step_;
@@ -334,7 +334,8 @@ class Forms {
   const FloatFormat* format_;
 };
 
-/// A formula, and how tightly its last operation binds: 1 a sum, 2 a product, 3 what needs no parentheses.
+/// A formula, and how tightly its last operation binds: 1 a sum, 2 a product, 3 an expression without need of
+/// parentheses.
 struct Formula {
   std::string text;
   int binds = 3;

@@ -1,4 +1,4 @@
-// The forms in which libraries compute an op where its own elementary steps are others.
+// Forms of ops: other elementary steps by which libraries compute them.
 #pragma once
 
 #include <string>
@@ -20,17 +20,17 @@ std::vector<std::vector<Step>> OtherForms(const Step& step, const FloatFormat* f
 /// them: the order of a product and a quotient, a product that is added without being rounded.
 std::vector<std::vector<Step>> FormsOfLastBits(const Step& step);
 
-/// `name` is a product inside a form that is added without being rounded.
+/// True if `name` is a product inside a form that is added without being rounded.
 bool IsContracted(const std::string& name);
 
-/// The form as a formula, "x * (1 / s)"; "" where it is too long to be read.
+/// The form as a formula, "x * (1 / s)"; "" if it is too long to read.
 std::string DescribeForm(const Step& step, const std::vector<Step>& form);
 
 /// A remark to report if the form reproduces the results; "" for most.
 std::string SaidOfForm(const std::vector<Step>& form);
 
-/// The step as it is, and the forms in which what lies around its sums is steps of their own: a bias is added, a mean divided, a
-/// norm or a softmax made of its sums. `shape`: of the first operand.
+/// The step itself, and forms in which the parts around its sums are separate steps: a bias is added, a mean divided, a
+/// norm or a softmax made from its sums. `shape`: of the first operand.
 std::vector<std::vector<Step>> FormsAroundSums(const Step& step, const Shape& shape);
 
 }  // namespace ulpscope

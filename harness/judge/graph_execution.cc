@@ -82,8 +82,8 @@ bool IsRoundedBefore(const CaseResult& result, const Classification& classificat
   });
 }
 
-/// The observed values of `elements` elements, in program order; empty when one of `models` rounds so, or
-/// when the program's last value is not among them.
+/// The observed values of `elements` elements, in program order; empty if one of `models` rounds so, or if the
+/// program's last value is not among them.
 std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t elements, int precision,
                                             Models models) {
   std::vector<std::string> names;
@@ -129,8 +129,8 @@ class Graph {
     return std::nullopt;
   }
 
-  /// True when node `id` goes, as it is, into matrix products alone: then it is their operand, and what was
-  /// rounded there is no result of the program, whatever its size.
+  /// True if node `id` feeds matrix products only: it is their operand, and its rounding is no result of the program,
+  /// whatever its size.
   bool IsOperand(int64_t id) const {
     std::set<int64_t> seen;
     std::vector<int64_t> pending{id};
@@ -189,7 +189,7 @@ class Graph {
   std::multimap<int64_t, const Cast*> casts_;
 };
 
-/// The casts to fewer bits, by what a cast back would have in common with them.
+/// The casts to fewer bits, by the properties that a cast back shares.
 class Narrowings {
  public:
   explicit Narrowings(const CaseResult& result) {
@@ -198,7 +198,7 @@ class Narrowings {
         keys_.emplace(cast.stage, cast.to, ElementCount(cast.shape));
     }
   }
-  /// Whether one of them is undone by `widening`.
+  /// True if `widening` undoes one of them.
   bool HasPairOf(const Cast& widening) const {
     return keys_.contains({widening.stage, widening.from, ElementCount(widening.shape)});
   }
@@ -223,7 +223,7 @@ Narrowest Operands(const PrecisionModel& model) {
   return narrowest;
 }
 
-/// The weakest claim of all `models`; nothing when one of them claims nothing below `precision` bits.
+/// The weakest claim of all `models`; nothing if one of them claims nothing below `precision` bits.
 Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(const PrecisionModel&),
                   int precision) {
   Narrowest weakest{.bits = 0, .what = {}, .formats = {}};
@@ -238,8 +238,8 @@ Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(con
   return models.empty() ? Narrowest{} : weakest;
 }
 
-/// True when a stage names a float format of at most `bits` significant bits: as a result or as what is cast
-/// to, and with `reads` as what is read.
+/// True if a stage names a float format of at most `bits` significant bits, as a result, a cast's target or (`reads`)
+/// an input.
 bool Names(const CaseResult& result, std::span<const TraceNode> trace, int bits, bool reads) {
   const auto narrow = [&](std::string_view dtype) {
     return Precision(dtype) > 0 && Precision(dtype) <= bits;
@@ -310,7 +310,7 @@ std::optional<GraphGap> FindAppearedRounding(const CaseResult& result, std::span
     for (const auto of : {&Computed, &Operands}) {
       const Narrowest claim = Weakest(classification.models_proved, of, own);
       if (claim.formats.empty() || Names(result, trace, claim.bits, of == &Operands)) continue;
-      // That there is one is proved; which one it is may be no more than likely.
+      // Its existence is proved; which one it is may be only likely.
       const Narrowest likely = Weakest(classification.models, of, own);
       return GraphGap{.kind = GraphGap::Kind::kAppeared,
                       .value = name,

@@ -2,9 +2,8 @@
 //
 // A stage predicts a rounding point if it computes in or converts to a narrow format and widens the result again. If
 // the numbers prove that no such rounding happened, it vanished between that stage and the next one, or the execution.
-// Conversely, if they prove a rounding to a format that no stage of the trace names anywhere, it appeared after the
-// last stage. A compiler that drops a pair of casts causes the first, a library that rounds operands inside a kernel
-// the second.
+// If they prove a rounding to a format that no stage of the trace names, it appeared after the last stage. A compiler
+// that drops a pair of casts causes the first, a library that rounds operands inside a kernel the second.
 #pragma once
 
 #include <optional>

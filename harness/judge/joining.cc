@@ -1,4 +1,4 @@
-// One input after the other: what each leaves, and what they leave together.
+// Joins the inputs one by one: the models that each leaves, and those that they leave together.
 #include "harness/judge/joining.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ bool IsProposed(const PrecisionModel& model) { return model.mid.to_bits(); }
 /// Summed in a number of bits, a format that no candidate model lists.
 bool SumsInBits(const PrecisionModel& model) { return model.acc.in_bits(); }
 
-/// It is looked for where no listed sum gives the case's own data.
+/// Such a model is proposed if no listed sum gives the case's own data.
 bool HasGuardBits(const PrecisionModel& model) { return model.acc.has_guard_bits(); }
 
 /// Sums in float32 or wider, an output rounding to nearest, and nothing else.
@@ -64,7 +64,7 @@ bool RoundsOtherwise(const PrecisionModel& model) {
          (model.acc.rounding != Rounding::kNearestEven || model.out.rounding != Rounding::kNearestEven);
 }
 
-/// Float32's errors, or those of one of the sums in a few bits more that give it.
+/// True for float32's errors, or those of a sum in a few bits more that gives it.
 bool IsNearFloat32(const Classification& one) {
   return ErrsAsFloat32(one) || (one.within > 0 && std::ranges::any_of(one.models_proved, HasGuardBits));
 }
@@ -117,8 +117,7 @@ struct Unlisted {
   }
 };
 
-/// If there are few columns, each input shows that some positions lie in one chunk with the first one; all inputs are
-/// split alike.
+/// With few columns, each input shows some positions in one chunk with the first one; all inputs are split alike.
 void ExcludeSplits(std::span<const ProofInput> inputs, std::set<PrecisionModel>* proved,
                    std::vector<Exclusion>* excluded) {
   std::erase_if(*proved, [&](const PrecisionModel& model) {
@@ -156,7 +155,7 @@ void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed,
   SetLabel(shape, observed, ErrorsOf::kThisStep, joined);
 }
 
-/// The classification of one value, with what auxiliary inputs exclude left out, one input after the other.
+/// The classification of one value without the models that auxiliary inputs exclude, one input after the other.
 class Joining {
  public:
   Joining(const std::string& value, const Classification& base, DType observed,
@@ -170,7 +169,7 @@ class Joining {
         own_(base.models_proved.begin(), base.models_proved.end()),
         proved_(own_) {}
 
-  /// `bits`: that the results of the case's own data use at most.
+  /// `bits`: the most that the results of the case's own data use.
   Classification Run(int bits) {
     if (base_.kind == kUnmodelled && !BeginUnmodelled()) return base_;
     for (const ProofInput& input : inputs_) bits = std::max(bits, input.bits);
@@ -229,9 +228,8 @@ class Joining {
     });
     left.none = !left.wide.empty() && !explained &&
                 std::ranges::none_of(left.wide, [&](const auto& model) { return left.here.contains(model); });
-    // A class contains sums that no candidate model lists, so the failure of every listed sum is no proof against the
-    // class. Behind a narrow output rounding the errors are that rounding's, and the surviving models are the better
-    // evidence.
+    // A class contains sums that no candidate model lists, so the failure of every listed sum is no proof against it.
+    // Behind a narrow output rounding the errors are that rounding's, and the surviving models are the better evidence.
     left.little = left.none && IsNearFloat32(one);
     left.unlisted = left.little && (shows_ || one.kind == kUnmodelled);
     return left;
@@ -244,7 +242,7 @@ class Joining {
     unlisted_.shown = unlisted_.shown && (shows_ || one.within_sums);
   }
 
-  /// Why nothing is left; "" where something is.
+  /// The reason why nothing is left; "" if something is.
   std::string Take(const ProofInput& input, int bits) {
     const Classification& one = *input.classification;
     Left left = LookAt(one);
@@ -310,7 +308,7 @@ class Joining {
       return base_;
     if (!unlisted_.inputs.empty() && std::ranges::all_of(proved_, as_first))
       return Unmodelled("no precision model explains the auxiliary input " + unlisted_.inputs.front());
-    // One product has no more bits than its operands have together: what a rounding to as many leaves is seen nowhere.
+    // One product has no more bits than its operands together, so a rounding to as many has no visible effect.
     if (observed_ == DType::kFloat32 && std::ranges::any_of(proved_, SumsToNearest)) {
       const auto added = [&](const PrecisionModel& model) {
         return IsProposed(model) && !own_.contains(model);
@@ -352,7 +350,7 @@ class Joining {
 
 Classification JoinInputs(const std::string& value, const Classification& base, DType observed, int bits,
                           std::span<const ProofInput> inputs) {
-  // Models of single steps are no rivals of those of the whole.
+  // Models of single steps do not compete with those of the whole.
   if (HasNoModels(base) || base.piece.starts_with("steps ")) return base;
   return Joining(value, base, observed, inputs).Run(bits);
 }

@@ -1,4 +1,4 @@
-// The classification of one value joined with what its auxiliary inputs show.
+// Joins the classification of one value with the evidence from its auxiliary inputs.
 #pragma once
 
 #include <span>

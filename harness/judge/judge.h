@@ -25,7 +25,7 @@ struct JudgeContext {
   std::span<const Deviation> deviations;
   std::string selector;     ///< what selects the case on a command line, quoted; empty = its id
   std::string extra_flags;  ///< more of the command line, quoted: "--cases DIR"; empty for the default suite
-  /// Whether a command line starts the backend, or only the program that the functions it is made of live in.
+  /// Whether a command line starts the backend, or only the caller's program with the backend's functions can.
   enum class Start { kByName, kByCaller } start = Start::kByName;
   std::set<std::string> provable;  ///< values for which `prove: true` in the contract would add inputs
   const Proof* proof = nullptr;    ///< of the auxiliary inputs; its values are judged
@@ -36,7 +36,7 @@ CaseResult JudgeCase(const Case& test_case, const std::string& backend, const Ob
                      const std::map<std::string, Classification>& classifications,
                      const JudgeContext& context);
 
-/// The result of a case that was not reached, and of one that a fault of ours kept from being judged.
+/// The result of a case that was not reached, or that a fault of ulpscope kept from being judged.
 CaseResult NotReachedResult(const Case& test_case, const std::string& backend, const std::string& why,
                             const JudgeContext& context);
 CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend,

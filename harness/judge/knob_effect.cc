@@ -118,7 +118,7 @@ class CellComparison {
     if (before == base_.result->values.end() || after == cell_.result->values.end()) return found;
     const Classification& was = before->second.classification;
     const Classification& is = after->second.classification;
-    // Two sets of models that share none are two classes; other bits of one class need no words.
+    // Two sets of models that share none are two classes; different bits of one class need no words.
     const bool shared = std::ranges::any_of(
         is.models, [&](const PrecisionModel& model) { return Contains(was.models, model); });
     if (!shared && !is.models.empty() && !is.label.empty()) found.what += fmt::format(" (now {})", is.label);
@@ -352,7 +352,7 @@ std::vector<KnobEffect> SumUpKnobs(std::span<const KnobComparison> comparisons,
     rows.try_emplace({one.backend, one.knob, one.asked}, one).first->second.Add(one);
   std::vector<KnobEffect> effects;
   for (auto& [key, row] : rows) effects.push_back(row.Take());
-  // A backend may be in the run with its knobs only: its name's first place counts.
+  // A backend may be in the run with its knobs only: then the first place of its name counts.
   const auto rank = [&](const KnobEffect& effect) {
     return std::ranges::find_if(backends,
                                 [&](const auto& name) { return HeadOf(name) == HeadOf(effect.backend); }) -

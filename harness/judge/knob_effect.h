@@ -6,11 +6,9 @@
 // dtypes, bits, observed texts, casts and notes are compared. Classifications are not compared, since equal bits have
 // equal classes, but they are named if bits differ.
 //
-// The comparison is exact: a different last bit is an effect. A value that one of the cells does not repeat with the
-// same bits from run to run is no evidence; if only one of the two repeats it, that is an effect itself.
-//
-// Words that choose the program or the device (fault, case, model, record, backend_name) are not settings and are left
-// out.
+// The comparison is exact: a different last bit is an effect. A value that one cell does not repeat with the same bits
+// from run to run is no evidence; if only one of the two cells repeats it, that is an effect. Words that choose the
+// program or the device (fault, case, model, record, backend_name) are not settings and are left out.
 #pragma once
 
 #include <map>
@@ -48,8 +46,7 @@ struct KnobComparison {
 std::vector<KnobComparison> CompareKnobs(std::span<const Participant> participants,
                                          const OfferedKnobs& offered);
 
-/// One row for each (backend, knob, value) of all cases, in the order of `backends`, then of knobs and
-/// values.
+/// One row for each (backend, knob, value) of all cases, in the order of `backends`, knobs and values.
 std::vector<KnobEffect> SumUpKnobs(std::span<const KnobComparison> comparisons,
                                    std::span<const std::string> backends);
 

@@ -19,7 +19,7 @@ void Insert(std::vector<Spec>* specs, const Spec& spec) {
   if (!Contains(*specs, spec)) specs->push_back(spec);
 }
 
-/// Block units that differ in n alone: what n they leave; empty when `accs` holds anything else.
+/// Block units that differ in n alone: the remaining choices of n; empty if `accs` holds anything else.
 std::string JoinBlocks(const std::vector<AccSpec>& accs, int64_t longest) {
   AccSpec least = accs.front();
   for (const AccSpec& acc : accs) {
@@ -28,7 +28,7 @@ std::string JoinBlocks(const std::vector<AccSpec>& accs, int64_t longest) {
     if (acc.block == 0 || alike != least) return "";
     least.block = std::min(least.block, acc.block);
   }
-  // Sums that are shorter than a unit show no more of it than their own length.
+  // A sum shorter than a unit shows only its own length.
   least.block = static_cast<int>(std::min<int64_t>(least.block, std::max<int64_t>(longest, 2)));
   constexpr std::string_view kUnit = "blockfma(";
   return std::string(kUnit) + "n>=" + AccWord(least).substr(kUnit.size());
@@ -54,7 +54,7 @@ std::string Or(const std::vector<RoundSpec>& specs, std::string (*word)(const Ro
   return text;
 }
 
-/// Sums are made in it: tf32 and float8 are formats of operands alone.
+/// True for formats of sums: tf32 and float8 are formats of operands alone.
 bool IsFormatOfSums(const FloatFormat& format) {
   return IsOfBits(format) || &format == &Binary64() || &format == &Binary32() || &format == &Binary16() ||
          &format == &Bfloat16();
@@ -153,7 +153,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
   facets = {};
   for (const auto& operand : shape.operands) classification->facets_in[operand] = {};
   for (const auto& cut : shape.cut_points) classification->cuts[cut] = {};
-  // Steps that are computed in 16 bits, all of them, are each rounded to 16 bits.
+  // Steps that are all computed in 16 bits are each rounded to 16 bits.
   const bool steps_alone = shape.has_steps && shape.reduction_length == 0 && !shape.name.empty();
   constexpr int64_t kFewTotals = 6;
   for (const PrecisionModel& model : classification->models) {
@@ -161,13 +161,13 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
     const bool narrow = steps_alone && acc.binary() && acc.bits() <= Binary16().precision;
     if (shape.has_products) Insert(&facets.prod, model.prod);
     if (shape.reduction_length > 0 || shape.has_steps) Insert(&facets.acc, acc);
-    // A total that is rounded to a format may have been summed in it, and then each term was rounded to it first.
+    // A total that is rounded to a format may have been summed in it, with each term rounded to it first.
     for (const std::string& sum : shape.sum_cuts) {
       const RoundSpec* cut = Lookup(model.cuts, sum);
       // tf32 and float8 are no formats of sums.
       if (cut == nullptr || cut->none() || !acc.wide() || !IsFormatOfSums(*cut->format)) continue;
       Insert(&facets.acc, SumsIn(*cut->format));
-      // Each eighth number of float16 is one of bfloat16: of so few totals chance makes all of them such.
+      // Every eighth number of float16 is one of bfloat16, so chance can make so few totals all such numbers.
       if (cut->rounds_to(Bfloat16()) && shape.sums <= kFewTotals) Insert(&facets.acc, SumsIn(Binary16()));
       for (const std::string& term : shape.term_cuts) {
         if (auto* roundings = Lookup(classification->cuts, term)) Insert(roundings, RoundSpec{});
@@ -205,13 +205,13 @@ std::string JoinAccumulators(const std::vector<AccSpec>& accs, int64_t longest) 
   if (all([](const AccSpec& acc) { return acc.block > 0; })) {
     if (const std::string units = JoinBlocks(accs, longest); !units.empty()) return units;
   }
-  // A compensated sum is one in float32 that keeps more than float32 does.
+  // A compensated sum is a float32 sum that keeps more than float32 does.
   const bool more = std::ranges::none_of(accs, [](const AccSpec& acc) {
     return (acc.binary() && acc.format == &Binary32()) || acc.block > 0 || acc == JoinedWider();
   });
   const bool compensated =
       std::ranges::any_of(accs, [](const AccSpec& acc) { return acc.in_two_words() && !acc.flushes(); });
-  // Joined wider or not: a sum in float32 is no wider one throughout.
+  // Joined wider or not: a sum in float32 is not a wider one throughout.
   const auto float32_or_joined = [](const AccSpec& acc) {
     return acc == SumsIn(Binary32()) || acc == JoinedWider();
   };
@@ -240,7 +240,7 @@ std::string LabelWithoutModels(DType observed, ErrorsOf errors, const Classifica
       return classification.says.empty() ? "no candidate model gives these bits"
                                          : "unmodelled: " + JoinTexts(classification.says);
     case ClassificationKind::kExactOnly:
-      // One rounding of a function is no exact value, though every model rounds it alike.
+      // A correctly rounded function is no exact value, although every model rounds it alike.
       return classification.max_ulp == 0 ? "exact: every model gives these bits"
                                          : Stored(observed, errors, classification);
     case ClassificationKind::kNotFloating:
@@ -304,7 +304,7 @@ void AddMiddle(const ValueShape& shape, const InsideSteps& inside, const Classif
   const RoundSpec float32 = ToNearest(Binary32());
   const bool wide = std::ranges::all_of(
       mid, [&](const RoundSpec& rounding) { return rounding.none() || rounding == float32; });
-  // Values of the program that are rounded so, where the result itself is not.
+  // Program values that are rounded so, while the result itself is not.
   std::vector<std::string> on_the_way;
   const bool computed_on = IsUnrounded(own) || own == std::vector{float32};
   for (const auto& [cut, roundings] : classification.cuts) {

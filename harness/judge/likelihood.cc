@@ -11,7 +11,7 @@
 namespace ulpscope {
 namespace {
 
-/// Root mean square of errors in units of the law, and their mean towards larger magnitudes as a share of it.
+/// Root mean square of errors in units of the law, and their mean towards larger magnitudes relative to it.
 struct Moments {
   double square = 0, sum = 0, largest = 0;
   size_t count = 0;
@@ -26,8 +26,7 @@ struct Moments {
   double lean() const { return square == 0 ? 0 : sum / static_cast<double>(count) / rms(); }
 };
 
-/// Results of the hypothesis that differ from its rounded exact sums: their squared distance after rounding, and their
-/// number.
+/// Results of the hypothesis that differ from its rounded exact sums: squared distance after rounding, and number.
 struct StoredErrors {
   double squares = 0;
   size_t moved = 0;
@@ -124,7 +123,7 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
   };
   const size_t probe = ProbeCount(elements.size()), first = std::min<size_t>(2, probe);
   if (hypothesis.order_free()) {
-    // Without a sum any order rounds the steps inside an op, each in its format; -1 rounds none of them.
+    // Without a sum every order rounds the steps inside an op, each in its format; -1 rounds none of them.
     for (const int order : {-1, 0}) {
       if (order >= 0 && hypothesis.orders().empty()) continue;
       if (result.matches == 0 && matches(order, probe) && matches(order, elements.size())) result.matches = 1;
@@ -219,7 +218,7 @@ LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_
   LikelihoodResult result = match;
   if (hypothesis.order_free()) return result;
   const Learnt learnt = Learn(hypothesis, elements);
-  // In logarithms: of a hundred sums in float32 the law gives less than a binary64 holds.
+  // In logarithms: for a hundred float32 sums the law's value underflows binary64.
   const double composite =
       Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size());
   const double exact = std::log(static_cast<double>(match.matches) / static_cast<double>(learnt.runs.size()));

@@ -1,10 +1,10 @@
 // Likelihood of an observation under a precision model when the accumulation order is not known.
 //
 // A bit-exact match with one of the simulated orders has half the weight. An error law for any other order has the
-// other half: the error of an element is (b sgn(c) + kappa N(0,1)) w, with w the element's typical error over the
-// simulated orders. The likelihood of the observed bits is the probability of the rounding cell that the stored value
-// came from. The law is tempered for many outputs, because errors of one matrix product are not independent. This stage
-// ranks; it never proves.
+// other half: the error of an element is (b sgn(c) + kappa N(0,1)) w, with w its typical error over the simulated
+// orders. The likelihood of the observed bits is the probability of the rounding cell that the stored value came from.
+// The law is tempered for many outputs: errors of one matrix product are not independent. This stage ranks; it never
+// proves.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@
 
 namespace ulpscope {
 
-/// Errors beyond the rounding cell of the stored result, in units of the errors of the model's own orders at that
-/// element.
+/// Errors beyond the rounding cell of the stored result, relative to those of the model's own orders.
 struct Residuals {
   double ratio = 0;       ///< their root mean square, over the worst simulated order's before rounding
   double largest = 0;     ///< the largest, over the largest of all simulated orders
@@ -51,8 +50,8 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                     std::span<const double> observed, size_t most, size_t enough = 0, int first = -1);
 
-/// In how many stored values a simulated order of the model differs from the one nearest to it: the median of some. 0
-/// if there is only one order.
+/// How many stored values differ between an order of the model and the nearest other one: the median of some; 0 for one
+/// order.
 size_t OrdersApart(const Hypothesis& hypothesis, std::span<const int64_t> elements);
 
 /// Elements that ProbeLaw looks at.
@@ -68,7 +67,7 @@ double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
 bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<const int64_t> elements,
             std::span<const double> observed);
 
-/// The goodness of fit matters only where no model matches exactly.
+/// The goodness of fit matters only if no model matches exactly.
 enum class FitCheck { kSkip, kMeasure };
 
 /// The whole likelihood, given ExactMatch's answer.
@@ -84,7 +83,7 @@ class Yardstick {
 
   /// The exact sum before its output rounding.
   double centre(size_t i) const { return centre_[i]; }
-  /// How far `sum` lies from what rounds to the observed value, in typical errors of the worst order; 0 inside.
+  /// The distance of `sum` from the observed value's rounding cell, in typical errors of the worst order; 0 inside.
   double Deviation(size_t i, double sum) const;
   const Residuals& residuals() const { return residuals_; }
 

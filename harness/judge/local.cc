@@ -1,4 +1,4 @@
-// Judges each step of a program: what explains its results, tried from the plainest on.
+// Judges each step of a program: explanations of its results, tried from the plainest on.
 #include "harness/judge/local.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
   const auto forms = FormsOf(last);
   for (const auto& form : forms)
     Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
-  // A product inside takes its operands in their own format, whatever gave them.
+  // A product inside reads its operands in their own format, whatever step gave them.
   std::vector<Proposal> inner;
   const FloatFormat& own = *FormatOf(values_.at(steps_[last].step.as).dtype);
   for (const std::string& operand : shape->operands) {
@@ -137,20 +137,18 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   }
   auto stored = Classify(last, Cut(last, {}), false);
   if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
-  // A cast's reference is what it has to round to.
+  // A cast's reference is the value that it rounds.
   if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0 && !CastsDown(last))
     exact_.insert(last);
   if (!stored || !IsMeasured(stored->kind)) return stored;
-  // Every library has its own last bits of a function or a norm, so a narrow step that fits as many of them is no
-  // finding.
+  // Libraries differ in the last bits of functions and norms: a narrow step that fits as many of them is no finding.
   if (FormatOf(values_.at(steps_[last].step.as).dtype)->precision > Binary16().precision) {
     if (auto open = LeaveOpen(last, *stored)) stored = std::move(open);
   }
   const auto operands = ComputedOperands(last);
   std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
   if (found.empty()) found = Otherwise(last, *stored, operands);
-  // Narrow sums before these operands that give these bits in one of many orders are no better than an operand in
-  // another format that does.
+  // Narrow sums that give these bits in one of many orders are no better than an operand in another format that does.
   JoinOtherFormats(last, &found);
   if (!found.empty() && has_steps_.contains(last) && SumsNarrow(found.front().classification)) {
     // For steps inside an op there are no candidate models in which the sums alone are narrow.
@@ -208,8 +206,7 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
   }
   std::set<Uses> tried;
   Grow(last, operands, Before::kAsExplained, true, &tried, &found);
-  // A kernel may recompute an operand from the operand's own stored operands, although it stored the operand from
-  // something else.
+  // A kernel may recompute an operand from that operand's stored operands, and store it from something else.
   const auto none_plain = [&] {
     const auto best = Best(last, found);
     return best.empty() || !best.front().plain || best.front().IsOdd();
@@ -218,7 +215,7 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
     if (none_plain()) Grow(last, operands, before, true, &tried, &found);
   }
   if (none_plain()) GrowForms(last, operands, &found);
-  // A kernel that keeps what it computes rounds nothing for several steps.
+  // A kernel that keeps its results in registers rounds nothing for several steps.
   if (none_plain()) {
     if (const Uses uses = SearchUses(last); !uses.empty() && tried.insert(uses).second)
       Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), true), &found);

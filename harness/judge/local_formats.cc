@@ -154,8 +154,7 @@ void StepJudge::InNarrowSums(size_t last, const Classification& stored, std::vec
     for (const auto& form : forms) {
       auto given = Classify(last, Cut(last, {}, changes, form), true, nullptr, named);
       if (!given || given->reproduced < 1) continue;
-      // Only a few models were tested, so this excludes nothing that the program requests and the full set of candidate
-      // models leaves.
+      // Only a few models were tested: no requested model that the full set of candidates leaves is excluded.
       given->models_proved = given->models;
       std::copy_if(stored.models_proved.begin(), stored.models_proved.end(),
                    std::back_inserter(given->models_proved),

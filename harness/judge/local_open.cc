@@ -1,5 +1,4 @@
-// Finds which alternatives to an explanation remain possible, because of few results, sums in narrow formats or
-// needless uses.
+// Finds alternatives that remain possible because of few results, sums in narrow formats or needless uses.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -49,8 +48,7 @@ bool StepJudge::IsNeedless(size_t last, const Uses& unrounded, const Uses& fewer
   if (sample->natural == kNotAsked) return true;
   const auto n = static_cast<double>(sample->elements.size());
   const double most = sample->natural;
-  // If an earlier step has a rounding inside, the expected computation is no measure of the readings, and the best
-  // share of any model is used.
+  // If an earlier step has a rounding inside, the expected computation is no measure, and the best share counts.
   const bool as_written = sample->written >= most - 3 * std::sqrt(n * most * (1 - most) + 1) / n;
   const double all = as_written ? sample->written : most;
   // The use stays open if any computation without it reproduces as many, one with a narrow step inside too.

@@ -212,8 +212,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
   found->facets_in.clear();
   found->cuts.clear();
   ProjectFacets(*shape, found);
-  // If operands are read before their rounding, the error is that of all the steps together in exact arithmetic, not
-  // this step's own.
+  // If operands are read before their rounding, the error is that of all the steps together, not this step's own.
   SetLabel(*shape, values_.at(name).dtype, unrounded.empty() ? OwnErrors() : ErrorsOf::kSeveralSteps, found);
 }
 

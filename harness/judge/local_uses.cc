@@ -1,5 +1,4 @@
-// Chooses the uses along which a subprogram grows: sets of uses, the chains behind them, and the search for the set
-// that reproduces most.
+// Chooses the uses along which a subprogram grows, with the chains behind them, and searches the best set.
 #include <algorithm>
 #include <cmath>
 #include <span>

@@ -100,8 +100,7 @@ Manner DescribeRoundings(const Case& test_case, const std::string& value, const 
   if (facets.prod.size() == 1 && !facets.prod[0].none())
     parts.push_back("products in " + ProdWord(facets.prod[0]));
   const InsideSteps inside = DescribeInside(value, classification);
-  // A split float32 operand can compensate for a wider sum: if models with unrounded operands exist, only their sums
-  // are named.
+  // A split float32 operand can compensate for a wider sum: models with unrounded operands have priority.
   std::vector<AccSpec> sums;
   for (const PrecisionModel& model : classification.models) {
     const bool as_is = std::ranges::all_of(model.in, [](const auto& in) { return in.second.none(); });

@@ -16,8 +16,7 @@
 namespace ulpscope {
 namespace {
 
-/// The most elements that are tested: in some values those come first that are not finite in exact arithmetic either (a
-/// mask of -inf).
+/// The most elements tested: in some values the first ones are not finite in exact arithmetic either (a mask of -inf).
 constexpr size_t kMostAsked = 64;
 
 using TensorsByName = std::map<std::string, TensorData>;

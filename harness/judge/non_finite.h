@@ -1,11 +1,10 @@
 // Infinities and NaNs: where in a program they begin.
 //
-// A NaN at the end of a program does not show its cause. Each step is therefore checked on the operands that the same
-// backend computed for it. An infinity begins in the first step that gives one although the exact result on these
-// operands is finite: an infinity in exact arithmetic too (1 / 0, a mask of -inf) is no loss. A NaN begins in the first
-// step that gives one from operands without NaNs, whether the exact result is a number or does not exist (0 / 0, inf -
-// inf). It is reported even if every backend gives it: backends that agree do not differ, but the result is lost all
-// the same.
+// A NaN at the end of a program does not show its cause, so each step is checked on the operands that the same backend
+// computed for it. An infinity begins in the first step that gives one although the exact result on these operands is
+// finite: an infinity in exact arithmetic too (1 / 0, a mask of -inf) is no loss. A NaN begins in the first step that
+// gives one from operands without NaNs, whether the exact result is a number or does not exist (0 / 0, inf - inf). It
+// is reported even if every backend gives it: the result is lost all the same.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +34,7 @@ struct NonFinite {
 /// A floating-point value has an element that is infinite or NaN.
 bool HasNonFinite(const TensorData& data);
 
-/// Reports non-finite elements of a value whose exact result under the whole oracle is finite; nothing if there are
-/// none, or if they are correct.
+/// Reports non-finite elements of a value that are finite under the whole oracle; nothing if there are none.
 std::optional<NonFinite> FindNonFinite(const CaseOracle& oracle, const std::string& value,
                                        const TensorData& observed);
 

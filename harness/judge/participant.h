@@ -6,9 +6,8 @@
 
 namespace ulpscope {
 
-/// One backend's run of the case. Those that completed, raised or crashed take part; skipped, tainted and
-/// broken ones and those not reached do not. The caller leaves out emulated and faulty unless they were
-/// named.
+/// One backend's run of the case. Runs that completed, raised or crashed take part; skipped, tainted, broken and not
+/// reached ones do not. The caller leaves out emulated and faulty unless they were named.
 struct Participant {
   const CaseResult* result = nullptr;
   const Observation* observation = nullptr;

@@ -109,8 +109,7 @@ std::optional<Parting> FindPartialGradient(const std::string& value, const Class
   return std::nullopt;
 }
 
-/// The intermediate steps before `value`, as named in the program, that one side rounds to one format and the other
-/// does not.
+/// The intermediate steps of the program before `value` that one side rounds to one format and the other does not.
 std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::string& value,
                                          const Classification& a, const Classification& b) {
   std::vector<std::string> told;

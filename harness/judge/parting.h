@@ -44,9 +44,8 @@ std::string NarrowInEach(const std::string& value, const Classification& classif
 // The comparisons that FindParting makes.
 /// Every operand that the two read differently.
 std::vector<Parting> FindReads(const std::string& value, const Classification& a, const Classification& b);
-/// Elementary steps of the op that gives `value`, rounded on one side only, or differently on both. A side whose op was
-/// explained without such a step did not round it; one in another form of the op, where steps have other names, may
-/// have.
+/// Elementary steps of the op that gives `value`, rounded on one side only, or differently on both. A side explained
+/// without such a step did not round it; one in another form of the op, whose steps have other names, may have.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b);
 /// The last comparison: each model of one side rounds something to a format of 16 bits, and no model of the other does.

@@ -39,8 +39,7 @@ std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value
   return rounded;
 }
 
-/// True if a step inside the op other than those in `told` may be rounded too: one model rounds it, and another does
-/// not.
+/// True if a step inside the op other than those in `told` may be rounded: one model rounds it, another does not.
 bool MayRoundMoreInside(const std::string& value, const Classification& classification,
                         const std::vector<std::string>& told) {
   return std::ranges::any_of(classification.cuts, [&](const auto& cut) {

@@ -21,8 +21,7 @@ bool IsOneStep(const Classification& one) {
 }
 
 /// The ways in which `one` may have read `operand`, which `other` lists. A tensor of the case that was read unchanged
-/// is in no list. Null if the two are not judged alike: nothing is known of the operands of a step inside a longer
-/// subprogram.
+/// is in no list. Null if the two are not judged alike: operands inside a longer subprogram are unknown.
 const Words* FindRead(const Classification& one, const Classification& other, const std::string& operand) {
   static const Words kStored{"stored"};
   const auto found = one.reads.find(operand);

@@ -42,8 +42,7 @@ class Relations {
   bool ShapesDiffer(size_t i, size_t j, const std::string& name) const;
   /// The dtype, with the shape if the shapes differ.
   std::string TypeOf(size_t i, size_t j, const std::string& name) const;
-  /// Null unless both have the value in one dtype and shape. Cached, because every kind needs it and tensors may be
-  /// large.
+  /// Null unless both have the value in one dtype and shape. Cached: every kind needs it, and tensors may be large.
   const TensorDifference* Difference(size_t i, size_t j, const std::string& name) const;
   bool Nondeterministic(size_t i, const std::string& name) const;
   Parts OutcomeParts(size_t i, size_t j) const;
@@ -64,16 +63,13 @@ class Relations {
   Basis PartInOrder(size_t i, size_t j, const std::string& name) const;
   Basis PartInBits(size_t i, size_t j, const std::string& name) const;
   bool IsWithin(size_t i, size_t j, const std::string& name, double bound) const;
-  /// As a share of the value's scale: the largest distance of two orders under the narrower of the two bounds, each on
-  /// its side of the exact value.
+  /// The largest distance of two orders, relative to the value's scale: the narrower of the two bounds, on either side.
   double OrderBound(size_t i, size_t j, const std::string& name) const;
-  /// As a share of the value's scale: two results of a function that each library may have wrong by 4 units of float32
-  /// (the OpenCL specification allows exp and log 3, and tan 5), or of one rounding to 16 bits or less, which hides
-  /// that.
+  /// Relative to the value's scale: two results of a function that each library may have wrong by 4 units of float32
+  /// (OpenCL allows exp and log 3, and tan 5), or of one rounding to 16 bits or less, which hides that.
   double LastBitsBound(size_t i, const std::string& name) const;
   static bool BothHold(const Classification& a, const Classification& b);
-  /// True if the class is that of one step alone, and it is unknown here whether both computed it from the same
-  /// operands.
+  /// True if the class is that of one step, and it is unknown whether both computed it from the same operands.
   bool MayBeInherited(const Classification& classification) const;
   /// True if the numbers differ, both were computed from the same operands, and one model explains both results.
   bool SharesOneModel(size_t i, size_t j, const std::string& name) const;
@@ -89,8 +85,8 @@ class Relations {
   bool InheritedInKind(size_t i, size_t j, const std::string& name) const;
   /// Different operands do not explain why one side leaves the range and the other stays in it.
   Basis PartInSpecial(size_t i, size_t j, const std::string& name) const;
-  /// True if the step may give an infinity from finite numbers that are not large: it divides, or takes a logarithm, or
-  /// is given one.
+  /// True if the step may give an infinity from small finite numbers: it divides, takes a logarithm, or reads an
+  /// infinity.
   static bool MakesInfinities(const Step& step);
   /// True if finite numbers can become infinite before `name` by growing alone.
   bool GrowsAlone(const std::string& name) const;

@@ -1,5 +1,4 @@
-// One plain sentence per divergence: which backends round what where, or differ in what, and an element that
-// shows it.
+// One plain sentence per divergence: which backends round or differ in what, and an element that shows it.
 #pragma once
 
 #include <span>
@@ -13,8 +12,7 @@
 
 namespace ulpscope {
 
-/// A claim, an element that shows it (": `y[0]` is 2 on a and 2.5 on b"; "" without one), and what one side does, whichever side and
-/// value it is.
+/// A claim, an element that shows it (": `y[0]` is 2 on a and 2.5 on b"; "" without one), and one side's behaviour.
 struct Sentence {
   std::string claim, witness, summary;
 
@@ -47,15 +45,13 @@ struct DifferingOperands {
   int64_t from_equal = 0;  ///< elements of a carried value in which no operand differs
 };
 /// For the kinds order, bits, value, special and carried. `differences`: for every pair of one of `a` and one of `b`,
-/// that of the representatives first. Clears `has_cause` if only the size of the difference is known, and sets the
-/// summary.
+/// the representatives' first. Clears `has_cause` if only the size of the difference is known; sets the summary.
 std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side& b,
                                std::span<const TensorDifference* const> differences,
                                const DifferingOperands& operands);
 /// Whether infinities can come of too large numbers alone, or of divisions by zero and the like too.
 enum class Infinity { kOverflow, kAny };
-/// For a value in which one side is infinite or NaN in elements where the other is finite: the side, the kind, and the
-/// number of elements.
+/// For a value that is infinite or NaN on one side where the other is finite: side, kind and number of elements.
 Sentence RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
 /// The effect of observing all steps on one backend.
 struct ObservedChange {
@@ -65,8 +61,7 @@ struct ObservedChange {
 };
 /// The evidence that the steps of another run give about a divergence: " Observing all steps changes y on A (17 of 64
 /// elements, by up to 3 ulp); there, ...", with those `steps` in which one of `changed` has a behaviour that a backend
-/// on the other side does not have; else that no step shows the reason. `steps`: null if the divergence has a cause
-/// already.
+/// on the other side does not have; else no step shows the reason. `steps`: null if the divergence has a cause.
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
                                   const std::vector<Divergence>* steps);
 Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

@@ -145,8 +145,7 @@ std::string FlushSentence(const Side& zero, const Side& keeps, const std::string
                      Code(value));
 }
 
-/// "jax computes it as x * (1 / s)", for sides that compute a step by other steps than its own, if that distinguishes
-/// the sides.
+/// "jax computes it as x * (1 / s)", for sides that compute a step in another form, if that distinguishes them.
 std::string FormsOf(const Side& a, const Side& b, const std::string& value) {
   if (ValueOf(a, value).classification.form == ValueOf(b, value).classification.form) return "";
   std::vector<std::string> clauses;
@@ -165,8 +164,7 @@ std::string FormsOf(const Side& a, const Side& b, const std::string& value) {
 }
 
 /// How far each side is from the exact result on its operands, for a step that both compute in one precision:
-/// "torch-inductor has it correctly rounded, torch-eager up to 0.73 ulp off". That is no cause. Empty unless known for
-/// every element.
+/// "torch-inductor has it correctly rounded, torch-eager up to 0.73 ulp off". No cause; empty unless known everywhere.
 std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
   const Classification &left = ValueOf(a, value).classification, &right = ValueOf(b, value).classification;
   const auto whole = [](const Classification& one) { return one.checked > 0 && one.checked == one.elements; };

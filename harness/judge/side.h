@@ -31,8 +31,7 @@ inline constexpr double kMostTellingUlp = 1e6;
 std::string Ulps(double distance);
 /// "[0,3]".
 std::string Bracketed(const std::vector<int64_t>& coordinates);
-/// The first line of external text: control characters become spaces, and it is truncated to `limit` bytes at a
-/// character.
+/// The first line of external text, truncated to `limit` bytes at a character; control characters become spaces.
 std::string FirstLine(std::string_view text, size_t limit);
 
 /// The representative's result for a value that it has.

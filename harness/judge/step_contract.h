@@ -1,4 +1,4 @@
-// A contract on a value at the end of many steps, where the program as one has too many models to be searched.
+// A contract on a value after many steps, if the program as a whole has too many models to search.
 #pragma once
 
 #include <map>

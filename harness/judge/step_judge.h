@@ -16,8 +16,8 @@
 
 namespace ulpscope {
 
-/// Judges the steps of one instrumented program on one backend. Run is called once per object; the members hold the
-/// findings about earlier steps.
+/// Judges the steps of one instrumented program on one backend, once per object; members hold findings of earlier
+/// steps.
 class StepJudge {
  public:
   StepJudge(const Case& opened, const std::map<std::string, TensorData>& inputs,
@@ -50,8 +50,7 @@ class StepJudge {
     bool of_narrow_sums = false;      ///< operands are unrounded results of narrow sums
     bool narrow_number = false;       ///< plain where a Python number is rounded to 16 bits alone
 
-    /// A kernel that keeps what it computes in float32 rounds no number to 16 bits: where another one of a longer chain is as good,
-    /// that one is meant.
+    /// A kernel that computes in float32 rounds no number to 16 bits: an equally good longer chain is preferred.
     bool IsOdd() const { return narrow_number && !unrounded.empty(); }
   };
 
@@ -64,7 +63,7 @@ class StepJudge {
   };
   using Changes = std::map<std::string, Change>;
 
-  /// Operands in 16 bits as copies in float32, to which `changes` points: the steps of a form that reads them are in float32.
+  /// 16-bit operands as float32 copies, to which `changes` points: the steps of a form that reads them are in float32.
   struct Widened {
     std::map<std::string, TensorData> copies = {};
     Changes changes = {};
@@ -72,13 +71,12 @@ class StepJudge {
 
   static constexpr const char* kScalar = "scalar.";
   static constexpr const char* kFlushed = "flushed";
-  /// Terms that are gathered to look at the results of a step together with steps before it, and the least that are looked at.
+  /// The terms gathered to judge a step together with steps before it, and the fewest elements looked at.
   static constexpr int64_t kGrownTerms = int64_t{1} << 21, kFewestGrown = 256;
-  /// The work limit for trying one such set of steps (ClassifyOptions::most_work): through norms and softmaxes, the
-  /// number of ways to round multiplies.
+  /// The work limit for one such set of steps (ClassifyOptions::most_work): norms and softmaxes multiply the roundings.
   static constexpr int64_t kGrownWork = int64_t{1} << 27;
 
-  /// More operands than this are tried unrounded one by one and all together alone.
+  /// With more operands than this, only single ones and all together are tried unrounded.
   static constexpr size_t kMostCombined = 3;
   static constexpr size_t kMostKept =
       4;  ///< chosen: explanations kept of one step; nothing known tests its neighbours
@@ -87,8 +85,7 @@ class StepJudge {
   /// Some hundred orders and accumulators are tried. Two of them differ in half of the results or more, so chance
   /// reproduces this many once in some millions of times.
   static constexpr size_t kSomeNumbers = 32;
-  /// For an operand read unrounded together with a narrow step: if both are free, chance can reproduce fewer than this
-  /// many.
+  /// For an unrounded operand and a narrow step: if both are free, chance can reproduce fewer than this many.
   static constexpr size_t kManyNumbers = 64;
 
   struct Piece {
@@ -103,24 +100,24 @@ class StepJudge {
 
   bool IsArrangement(size_t i) const { return program_.IsArrangement(i); }
   std::optional<size_t> ComputedBy(const std::string& name) const { return program_.ComputedBy(name); }
-  /// Sums, or steps inside the op: an accumulator is that of the step itself.
+  /// True for sums, or steps inside the op: the accumulator is the step's own.
   bool HasFormat(size_t last) const { return sums_.contains(last) || has_steps_.contains(last); }
 
-  // The course of it (local.cc)
+  // The main steps of judging (local.cc)
 
   std::vector<std::vector<Step>> FormsOf(size_t i) const;
 
-  /// The form as a formula; "" where it is none that can be read, or does not give every one of many results.
+  /// The form as a formula; "" if it is unreadable, or does not give every one of many results.
   std::string NameOfForm(size_t last, const std::vector<Step>& form, const Changes& changes);
   /// True if one way to compute the subprogram as expected gives all of these results.
   bool GivenByOne(size_t last, const std::optional<Piece>& piece, const std::vector<int64_t>& elements);
   void TellForm(size_t last, const std::vector<int64_t>& elements, Classification* result);
 
-  /// The operand of `last` that a step without a reference gave; empty where there is none.
+  /// The operand of `last` that a step without a reference gave; empty if there is none.
   std::string GivenOperand(size_t last) const;
 
-  /// For results of `last` that nothing explains from the stored `operand`: a compiler may have read it before it was
-  /// rounded, and its value then is unknown.
+  /// For results of `last` that nothing explains: a compiler may have read `operand` before its rounding, with unknown
+  /// value.
   Classification NotKnown(size_t last, const std::string& operand);
 
   /// For a step with more models than can be searched in a moment: the classification as a conforming kernel, if that
@@ -142,13 +139,14 @@ class StepJudge {
   std::vector<Explanation> Otherwise(size_t last, const Classification& stored,
                                      const std::vector<std::string>& operands);
 
-  /// Every model rounds an operand to 16 bits or less, and sums in as few: of two free choices chance gives a handful of results.
+  /// Every model rounds an operand to 16 bits or less, and sums in as few: with two free choices chance reproduces a
+  /// handful of results.
   static bool RoundsTwice(const Classification& found);
 
   /// The classification if nothing explains the results; `stored`: the one from operands as stored.
   Classification Unexplained(size_t last, Classification stored);
 
-  /// How `last` read its operands, for the steps that read its results before they are rounded.
+  /// Records how `last` read its operands, for steps that read its results unrounded.
   void NoteReads(size_t last, const Explanation& simplest);
 
   /// Each use with the words of all explanations.
@@ -158,7 +156,8 @@ class StepJudge {
   void Grow(size_t last, const std::vector<std::string>& operands, Before before, bool natural,
             std::set<Uses>* tried, std::vector<Explanation>* found);
 
-  /// Other forms of the step, with operands unrounded: 1 + erf(x) of a negative x leaves what no rounding of the exact gelu is.
+  /// Other forms of the step, with unrounded operands: 1 + erf(x) for negative x differs from every rounding of the
+  /// exact gelu.
   void GrowForms(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found);
 
   /// For a step without a sum that reads the unrounded results of narrow sums: tries the accumulators found for those
@@ -182,7 +181,7 @@ class StepJudge {
   /// True if the step reads floating-point results of other steps, which it may not have read as stored.
   bool ReadsComputedNumbers(size_t i) const;
 
-  /// The name under which a use is reported: that of the value which is shown.
+  /// The name under which a use is reported: that of the shown value.
   std::string Shown(const std::string& operand) const;
 
   /// The same; if two operands show one value, their own names, since they may be read differently.
@@ -193,8 +192,7 @@ class StepJudge {
 
   void AddChain(size_t reader, const std::string& operand, Before before, Uses* uses) const;
 
-  /// True if the result of a sum is read unrounded: with every accumulator as a candidate, such a subprogram explains
-  /// too much.
+  /// True if a sum's result is read unrounded: with every accumulator, such a subprogram explains too much.
   bool SumsBefore(size_t last, const Uses& uses) const;
 
   static std::vector<std::vector<std::string>> Combinations(const std::vector<std::string>& names);
@@ -217,23 +215,22 @@ class StepJudge {
   Uses SearchUses(size_t last);
   /// All uses before `last` of values that a step stores; without `through_products`, up to the results of products.
   Uses AllUses(size_t last, bool through_products);
-  /// Those of `uses` that `last` reads, directly or through others of them: uses behind a rounded use are not part of
-  /// the subprogram.
+  /// Those of `uses` that `last` reads, directly or through others: a rounded use ends the subprogram.
   Uses Reached(size_t last, const Uses& uses) const;
 
   // Subprograms (local_piece.cc)
 
-  /// The steps that `last` and the unrounded uses need, on stored tensors for all other uses. `changes`: to operands of
+  /// The steps that `last` and the unrounded uses need; all other uses read stored tensors. `changes`: to operands of
   /// `last`. `form`: steps that replace it.
   std::optional<Piece> Cut(size_t last, const Uses& unrounded, const Changes& changes = {},
                            const std::vector<Step>& form = {}) const;
 
-  /// In which formats a step was found to read its operands.
+  /// The formats in which a step was found to read its operands.
   const Changes& ChangesOf(size_t i) const;
 
   bool ReadsInside(size_t i, const std::string& operand, const Uses& unrounded) const;
 
-  /// As the backend had it: a tensor of the case, or what another step gave; null for neither.
+  /// The backend's own data: a tensor of the case, or another step's result; null for neither.
   const TensorData* DataOf(const std::string& name) const;
 
   bool AddTensor(const std::string& name, const std::string& as, const Change& change, Piece* piece) const;
@@ -256,7 +253,7 @@ class StepJudge {
 
   // Explanations (local_explain.cc)
 
-  /// A Python scalar is read as it is, or in a format that holds what the result's own holds.
+  /// True if a Python scalar is read unchanged, or in a format that contains the result's.
   static bool IsPlainScalar(const RoundSpec& conversion, const FloatFormat& result);
 
   /// True if nothing in the model is narrower than the program requests, as in a conforming backend.
@@ -271,9 +268,8 @@ class StepJudge {
   /// bounds of narrow formats contain many unrelated results.
   std::vector<Explanation> Best(size_t last, std::vector<Explanation> all) const;
 
-  /// True if an operand in float32 or wider seems to be read before its rounding, although that reproduces no more
-  /// results than the stored operand does. Its bounds then contain an element that the others do not, but only bits are
-  /// evidence of the operand that was read.
+  /// True if an operand in float32 or wider seems to be read unrounded, but reproduces no more results than the stored
+  /// one. Its bounds contain an element that the others do not; only bits are evidence of the operand that was read.
   bool GivesNoMore(size_t last, const Explanation& each, const Classification& stored) const;
 
   // Open alternatives (local_open.cc)
@@ -285,8 +281,8 @@ class StepJudge {
     double written = 0, natural = 0;
   };
 
-  /// Opens the unrounded operands that reproduce no bit more than the stored ones. Their bounds contain an element that
-  /// the others do not, but only bits are evidence of the operand that was read.
+  /// Opens the unrounded operands that reproduce no bit more than the stored ones: their bounds contain an element that
+  /// the others do not, but only bits are evidence.
   void OpenNeedless(size_t last, Explanation* each);
 
   /// True if `fewer` uses reproduce as many of these results as all unrounded uses.
@@ -319,22 +315,20 @@ class StepJudge {
                   Classification* result) const;
 
   /// Handles a narrow step that is the likeliest explanation but reproduces too few results to be named, while the
-  /// requested precision is not excluded and reproduces as many up to chance: both stay open. All elements in one row
-  /// of a norm share the error of its sums.
+  /// requested precision is not excluded and reproduces as many up to chance: both stay open. A norm's row shares its
+  /// sums' error.
   std::optional<Classification> LeaveOpen(size_t last, const Classification& narrow);
 
   // Other formats (local_formats.cc)
 
-  /// A cast whose results have more bits than its stored operand, and all round to it: it read them before they were
-  /// rounded, however they were computed.
+  /// A cast whose results have more bits than its stored operand, and all round to it: it read the unrounded operand.
   void FinerCopy(size_t last, std::vector<Explanation>* found);
 
   /// Handles a cast that was recomputed from a narrow operand as stored, although the kernel stored the cast of
   /// something wider: the read value is the stored one in the narrow format, with fewer bits and not more.
   void NameCopies(size_t last, Explanation* each) const;
 
-  /// An operand may be out of the range of any format in which it was read: results that are all zero do not show
-  /// which.
+  /// An operand may be out of the range of any format it was read in: if all results are zero, none can be told.
   void SayWhatCountsAsZero(size_t last, Classification* unmodelled);
 
   /// Handles narrow steps whose bounds contain the results, but which reproduce too few of them.
@@ -343,7 +337,7 @@ class StepJudge {
   /// The floating-point operands of a step, tensors of the case among them.
   std::vector<std::string> FloatingOperands(size_t i) const;
 
-  /// Nothing explains the results from operands as they are or were: some of them in a narrower format.
+  /// Tries some operands in a narrower format if nothing explains the results from the operands as stored or unrounded.
   void InOtherFormats(size_t last, std::vector<Explanation>* found);
 
   Widened Widen(size_t last) const;
@@ -355,8 +349,7 @@ class StepJudge {
   /// True if most of the numbers stay in the range of the format: the others cannot distinguish formats.
   static bool LeavesNumbers(const TensorData& data, const FloatFormat& format);
 
-  /// Tries operands whose subnormal numbers count as zero (some of them or all), results that are zero instead of
-  /// subnormal, and both.
+  /// Tries subnormal operands (some or all) as zero, subnormal results as zero, and both.
   void Flushed(size_t last, std::vector<Explanation>* found);
 
   static bool IsZero(const TensorData& data);
@@ -369,8 +362,7 @@ class StepJudge {
 
   static bool HoldsSubnormals(const TensorData& data);
 
-  /// The observed results, with each plain model's own result put back where a zero was observed and the model has a
-  /// subnormal.
+  /// The observed results, with each plain model's own subnormal in place of an observed zero.
   std::vector<TensorData> Unflushed(size_t last, const Changes& changes) const;
 
   const Case& case_;

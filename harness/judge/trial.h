@@ -11,7 +11,7 @@
 
 namespace ulpscope {
 
-/// How a hypothesis fell. Thousands fall at a value; the sentence is made for the few that are kept.
+/// How a hypothesis was excluded. Thousands are; the sentence is made for the few that are kept.
 struct Fallen {
   enum class How { kStore, kOrders, kBounds, kChunk, kNear } how = How::kBounds;
   size_t at = 0;        ///< of the elements that are looked at

@@ -9,9 +9,8 @@
 
 namespace ulpscope {
 
-/// One budget for each value and group of backends that stored the same bits, from the recorded data: for the values of
-/// `ledgers`, and for others if that costs next to nothing. `asked`: classifies the requested program. Error: the
-/// record cannot be read.
+/// One budget for each value and group of backends that stored the same bits, from recorded data: for the values of
+/// `ledgers`, and for cheap others. `asked`: classifies the requested program. Error: the record cannot be read.
 Result<std::vector<ErrorBudget>> BudgetsOf(const RunToJudge& run, const CaseToBook& what,
                                            std::span<const Ledger> ledgers, CaseClassifier* asked);
 

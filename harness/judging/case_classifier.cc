@@ -29,9 +29,8 @@ constexpr int64_t kNaturalWork = int64_t{1} << 26;
 /// Elements of a large program whose errors are measured, whatever the cost.
 constexpr int64_t kFewestMeasured = 16;
 
-/// If every result is exact, no intermediate rounding is visible, whichever there was. Otherwise some hundred ways to
-/// sum and to round are tried, of which two differ in half of the results or more: 2^-32 times some hundred is once in
-/// some ten millions.
+/// If every result is exact, no intermediate rounding is visible. Otherwise some hundred ways to sum and to round are
+/// tried, of which two differ in half of the results or more: 2^-32 times some hundred is once in ten millions.
 bool TellsAlone(const Classification& fits, const TensorData& observed) {
   constexpr size_t kManyNumbers = 32;
   if (fits.reproduced < 1 || fits.checked < fits.elements) return false;
@@ -300,7 +299,7 @@ void CaseClassifier::DoubtViolations(const std::map<std::string, TensorData>& va
 }
 
 bool CaseClassifier::IsStepOfManyModels() const {
-  // A dtype that is expected is read off the result; a facet is decided by all models.
+  // The result states its dtype; all models decide a facet.
   if (!IsOneStep(case_) || !case_.companion_of.empty() || SpeaksOfFacets(case_)) return false;
   const auto shape = oracle_->Describe(case_.program.front().as);
   return shape && shape->most_models >= kManyModels;
@@ -345,9 +344,9 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
         const auto shape = oracle_->Describe(name);
         if (demand != demands.end() && shape) own.named = RoundingsNamed(demand->second, shape->operands);
         Classification found = ClassifyValue(*oracle_, name, data, own);
-        // Facets that a contract does not name may be anything. Only the output rounding has words that the candidate
-        // models do not list and that show in every result. They are tested if otherwise nothing that the contract
-        // allows is left.
+        // Facets that a contract does not name may be anything. Only the output rounding has words outside the
+        // candidate models that show in every result: they are tested if otherwise nothing that the contract allows is
+        // left.
         if (demand != demands.end() && !demand->second.facets.contains("out") &&
             JudgeFacets(demand->second, found) == ContractVerdict::kViolates && IsMeasured(found.kind)) {
           own.any_store_of = &demand->second;

@@ -29,28 +29,27 @@ class CaseClassifier {
       : case_(test_case), seed_(seed), engine_(engine) {}
   /// The shape that the program gives a value; nothing if no oracle knows it.
   std::optional<Shape> ShapeOf(const std::string& value);
-  /// Classifies each step of an instrumented program by itself; for another case, the demanded values if there are any,
-  /// else every value.
+  /// Classifies an instrumented program step by step, and another case by its demanded values, or else every value.
   Classified Classify(const Observation& observation);
   /// `names` alone, each as one joint model of the whole program.
   Classified ClassifyJointly(const Observation& observation, const std::set<std::string>& names);
   /// For an instrumented program: the intermediate roundings before each of these values, as `observation` of the
   /// requested program has them (harness/judge/asked.h). Values without a finding are left out.
   Classified ClassifyAsAsked(const Observation& observation, const std::set<std::string>& names);
-  /// Elements, by value, in which backends differ: they are looked at besides the sample (harness/judge/local.h). `sizes`: of these
-  /// values.
+  /// Elements, by value, in which backends differ, to be looked at besides the sample (harness/judge/local.h). `sizes`:
+  /// of these.
   void LookAt(std::map<std::string, std::vector<int64_t>> elements,
               const std::map<std::string, int64_t>& sizes);
-  /// Those that no sample holds.
+  /// Those that are in no sample.
   const std::map<std::string, std::vector<int64_t>>& BeyondSample() const { return beyond_sample_; }
-  /// The form in which a step was computed, where that is not its own and the elements in which backends differ show it: what an
-  /// earlier look at one backend alone could not know.
+  /// Names the form of a step that was not computed in its own, if the elements in which backends differ show it: a
+  /// look at one backend could not.
   void NameForms(const Observation& observation, Classified* classified);
-  /// Puts the errors of a value against the exact result of the whole program into `result`, of as many elements as a moment allows:
-  /// the same quantity for every backend, however its value was judged.
+  /// Puts the errors of a value against the exact result of the whole program into `result`, for as many elements as a
+  /// moment allows: the same quantity for every backend, however its value was judged.
   void MeasureWhole(const std::string& value, const TensorData& observed, Classification* result);
-  /// Which of two results of `value` is nearer to the exact result of the whole program, in which casts between floating dtypes round nothing
-  /// either: else a backend that leaves a cast out, and is the nearer for it, would seem to err.
+  /// Which of two results of `value` is nearer to the exact result of the whole program without its casts between
+  /// floating dtypes: with them, a backend that leaves a cast out, and is the nearer for it, would seem to err.
   std::optional<Nearness> NearnessOf(const std::string& value, const TensorData& a, const TensorData& b);
   /// Elements of a value with their exact results in that program, as many as a moment allows; null without an oracle of it.
   const ExactElements* UnroundedOf(const std::string& value, const Shape& of);
@@ -70,15 +69,13 @@ class CaseClassifier {
   /// roundings gives nearly all of their bits. It excludes nothing.
   void SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,
                    Classified* classified);
-  /// Tries to explain results that no model of the whole explains by the ops that some framework uses in place of the
-  /// one.
+  /// Explains results that no model of the whole explains by the ops that some framework uses instead.
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
-  /// Withdraws the proof of a violation if the ops that some framework uses in place of the one give the results under
-  /// the contract.
+  /// Withdraws a proved violation if the ops that some framework uses instead give the results under the contract.
   void DoubtViolations(const std::map<std::string, TensorData>& values, Classified* classified);
   /// Records the expected results of a single step that deviates from them.
   void ShowWritten(const std::map<std::string, TensorData>& values, Classified* classified);
-  /// A program of one step, of which nothing is demanded, and which has many models (harness/judge/local.h).
+  /// True for a program of one step without demands that has many models (harness/judge/local.h).
   bool IsStepOfManyModels() const;
   std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);
   Classified ClassifyBits(const std::map<std::string, TensorData>& values);

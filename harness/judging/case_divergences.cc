@@ -32,8 +32,7 @@ const TensorData* FindValueOf(const Observation& observation, const std::string&
   return Lookup(observation.values, name);
 }
 
-/// The single steps at which the backends of `stepwise` differ. Backends that did not complete take part if all others
-/// do.
+/// The single steps at which the backends of `stepwise` differ. Others take part if none of them completed.
 std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector<Participant>& participants,
                                         const std::vector<std::optional<OpenedRecord>>& opened,
                                         const std::set<std::string>& stepwise) {
@@ -75,7 +74,7 @@ std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector
   return FindDivergences(test_case, shown, JudgedAs::kStepByStep, {}, observed);
 }
 
-/// Those of its backends on which its value is another one where the steps are observed.
+/// The backends of the divergence whose value changes if the steps are observed.
 std::vector<ObservedChange> ChangedIn(const Divergence& divergence,
                                       const std::vector<Participant>& participants,
                                       const std::vector<std::optional<OpenedRecord>>& opened,
@@ -119,8 +118,7 @@ std::set<std::string> Stepwise(const Case& test_case, const std::vector<Particip
   return stepwise;
 }
 
-/// The ledger of the divergence's value and sides whose entries are all of steps, and not all of the step that gives
-/// the value; null if there is none.
+/// The ledger of the divergence's value and sides, if its entries are all of steps and not all of the value's own step.
 const Ledger* BookedLedger(std::span<const Ledger> ledgers, const Divergence& divergence) {
   const auto found = std::ranges::find_if(ledgers, [&](const Ledger& each) {
     const auto is_of = [&](std::string_view step) {

@@ -108,7 +108,7 @@ class CaseOfRun {
     return {};
   }
 
-  /// The elements in which a backend differs from the first one that has the value: of many elements a sample holds few of them.
+  /// The elements in which a backend differs from the first one that has the value: a sample of many holds few of them.
   void LookAtDifferences() {
     constexpr int64_t kMostElements = 256;
     std::map<std::string, std::set<int64_t>> differing;
@@ -139,8 +139,7 @@ class CaseOfRun {
     opened_classifier_.LookAt(std::move(elements), sizes);
   }
 
-  /// Records where infinities and NaNs of observed values begin: data of the result, and a sentence that is added to a
-  /// divergence of them.
+  /// Records where infinities and NaNs of observed values begin: data of the result, and text for their divergence.
   void NoteNonFinite(const std::string& backend, const Observation& observation,
                      const std::optional<OpenedRecord>& opened, CaseResult* result) {
     for (const std::string& name : result->value_order) {
@@ -186,7 +185,7 @@ class CaseOfRun {
     return birth;
   }
 
-  /// One that is known of another value already is of this one too.
+  /// A birth known from another value is also this value's.
   static void AddBirth(const std::string& value, NonFiniteBirth birth,
                        std::vector<NonFiniteBirth::Spread> spread, std::vector<NonFiniteBirth>* all) {
     for (NonFiniteBirth& known : *all) {
@@ -253,8 +252,7 @@ class CaseOfRun {
     return {};
   }
 
-  /// Classifies values that were left out of the whole program's classification: from its steps, or, if there are none,
-  /// from the whole program after all.
+  /// Classifies the remaining values from their steps, or, if there are none, from the whole program after all.
   void Complete(const std::string& backend, const Observation& observation,
                 const std::optional<OpenedRecord>& opened, Classified* classified) {
     std::set<std::string> jointly;

@@ -1,5 +1,4 @@
-// The auxiliary inputs of a case (harness/casefile/prove.h): the same program on other inputs, which distinguish models
-// that its own data does not.
+// The auxiliary inputs of a case (harness/casefile/prove.h), which distinguish models that its own data does not.
 #pragma once
 
 #include <string>
@@ -16,8 +15,8 @@ class CompanionResults {
   /// `run` outlives it.
   CompanionResults(const RunToJudge& run, const Case& test_case);
   bool empty() const { return all_.empty(); }
-  /// The evidence from `backend`'s runs on the auxiliary inputs, joined with that from the case's own data. A failure
-  /// of ulpscope itself goes into `fault`.
+  /// Joins `backend`'s results on the auxiliary inputs with those on the case's own data. `fault`: a failure of
+  /// ulpscope.
   Result<Proof> Join(const Case& test_case, const std::string& backend, const Observation& own,
                      const Classified& classified, std::string* fault);
   /// The work of their oracles so far.

@@ -29,7 +29,7 @@ namespace {
 
 bool IsModelled(const Classification& judged) { return judged.kind != ClassificationKind::kUnmodelled; }
 
-/// The steps of one backend: what each was judged as, from its own operands.
+/// One backend's steps, with the classification of each on its own operands.
 using StepsOfBackend = std::map<std::string, Classification>;
 
 class LedgersOfCase {
@@ -110,7 +110,7 @@ class LedgersOfCase {
     }
   }
 
-  /// The number of a participant that is there.
+  /// The number of an existing participant.
   size_t NumberOf(const std::string& backend) const {
     const auto found = std::ranges::find_if(
         what_.participants, [&](const Participant& each) { return each.result->backend == backend; });
@@ -172,8 +172,7 @@ class LedgersOfCase {
     return &*outside_;
   }
 
-  /// The behaviour of `backend` in `step`, compared with the carrier's result from the same operands; nothing if they
-  /// are equal.
+  /// The difference of `backend` in `step` from the carrier's result on the same operands; nothing if they are equal.
   Result<std::optional<LedgerCause>> CauseOf(const std::string& step, const std::string& backend,
                                              const RecordedWalk& walk) {
     const auto known = causes_.find({step, backend});
@@ -196,8 +195,7 @@ class LedgersOfCase {
     const Classification& judged;
   };
 
-  /// The difference of `own`, whose values are `observed`, from `other`, which gives `again` for the step from the same
-  /// operands.
+  /// The difference of `own` (values: `observed`) from `other`, which gives `again` for the step on the same operands.
   std::optional<LedgerCause> Compare(const std::string& step, const OneSide& own, const OneSide& other,
                                      const Observation& observed, const TensorData& again) const {
     Observation carried = observed;
@@ -218,8 +216,7 @@ class LedgersOfCase {
     return cause;
   }
 
-  /// For a program that was observed only at its stored values: the evidence that one of them gives about the steps
-  /// since the previous ones.
+  /// For a program observed only at its stored values: what one of them shows of the steps since the previous one.
   Result<std::optional<LedgerCause>> CauseOfKernel(const std::string& step, const std::string& backend,
                                                    const RecordedWalk& walk) {
     const TensorData &stored = walk.stored.at(step), &again = walk.again.at(step);
@@ -248,15 +245,14 @@ class LedgersOfCase {
     } else if (const auto found = JudgeAsAsked(kernel.program, kernel.inputs, step, stored, open, &counts)) {
       cause = CauseOfRoundings(*found, step, backend, walk.carrier);
     } else if (auto oracle = open(kernel.program, kernel.inputs, {.natural = true})) {
-      // Sums in float32 and the roundings of the program: where both sides conform to that, orders or last bits differ.
+      // Sums in float32 and the program's roundings: if both sides conform to that, orders or last bits differ.
       const Classification own = ClassifyValue(**oracle, step, stored),
                            other = ClassifyValue(**oracle, step, again);
       if (IsModelled(own) && IsModelled(other)) cause = compared(own, other);
       counts += (*oracle)->Counts();
     }
     if (!cause || !cause->is_explained) {
-      // The kernel that computes this value may also have computed the stored values that it reads, and use them
-      // unrounded.
+      // The same kernel may have computed the stored values that it reads, and use them unrounded.
       const NamedTensors earlier = WithoutComputed(before, kernel);
       if (earlier.size() < before.size()) {
         const GivenProgram wider = ULPSCOPE_TRY(KernelOf(step, earlier));
@@ -275,7 +271,7 @@ class LedgersOfCase {
     return kernel;
   }
 
-  /// `known` without what `kernel` reads of it in 16 bits, products apart: libraries compute those.
+  /// `known` without the 16-bit operands of `kernel`, except products, which libraries compute.
   NamedTensors WithoutComputed(const NamedTensors& known, const GivenProgram& kernel) const {
     NamedTensors left;
     for (const auto& [name, tensor] : known) {

@@ -17,9 +17,9 @@ struct OpenedRecord {
   std::map<std::string, Classification> steps = {};
   OpenedRun told = {};
 
-  /// Whether it is any evidence.
+  /// True if it is evidence.
   bool Says() const { return told.left_out.empty(); }
-  /// Whether this value has the bits that it has where nothing else is observed.
+  /// True if this value has the same bits as without instrumentation.
   bool Keeps(const std::string& value) const;
 };
 
@@ -30,8 +30,7 @@ Result<std::optional<OpenedRecord>> FindOpened(const RunToJudge& run, const std:
                                                const std::string& backend, const Observation& own,
                                                CaseClassifier* classifier, std::string* fault);
 
-/// Judges values that have too many steps to be judged as one by their steps, if the instrumented program computes the
-/// same bits.
+/// Judges values with too many steps by these, if the instrumented program computes the same bits.
 void JudgeBySteps(const Case& test_case, const std::optional<OpenedRecord>& opened,
                   const std::optional<Case>& opened_case, Classified* classified);
 

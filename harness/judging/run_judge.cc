@@ -111,7 +111,7 @@ std::map<std::string, CasePlace> PlacesOf(const std::vector<const Case*>& cases)
   return places;
 }
 
-/// Nothing where all of `run` was run, judged and booked. `left_out`: what was found so already.
+/// Nothing if all of `run` was run, judged and booked. `left_out`: findings so far.
 std::optional<TimeLimit> WhatItLeftOut(double minutes, const RecordedRun& run, const RunReport& report,
                                        std::vector<std::string> left_out) {
   const ResultIndex recorded(run);
@@ -151,7 +151,7 @@ Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, C
   const RunToJudge to_judge(run, workspace, &classifications, options.engine, hybrids ? &*hybrids : nullptr,
                             options.limit_minutes > 0 ? LimitText(options.limit_minutes) : "");
   const auto cases = ULPSCOPE_TRY(CasesOf(run, workspace));
-  // Workers fill one slot each, so that the order of the report is no matter of timing.
+  // Workers fill one slot each, so the order of the report does not depend on timing.
   std::vector<std::optional<Result<JudgedCase>>> judged(cases.size());
   ForEachInParallel(cases.size(), [&](size_t i) {
     const Case& test_case = *cases[i];

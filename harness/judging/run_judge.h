@@ -15,8 +15,7 @@ namespace ulpscope {
 
 struct JudgeRunOptions {
   OracleEngine engine = OracleEngine::kFast;
-  /// The excluded models to keep for each value: all, or those that a report shows (reports/decisive.h), which limits
-  /// the memory for all cases of a run.
+  /// The exclusions to keep for each value: all, or those that a report shows (reports/decisive.h), to save memory.
   enum class Exclusions { kAll, kShown } exclusions = Exclusions::kAll;
   using Found = Classifications::Found;
   Found found = Found::kKept;                ///< `classified` is what it goes into

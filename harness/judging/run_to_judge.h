@@ -23,10 +23,10 @@ class Classifications {
   Classifications(ClassifiedRun* run, Found found, const RunHeader& header, const ClassifiedWriter* writer)
       : run_(*run), found_(found), header_(header), writer_(writer) {}
 
-  /// The recorded classification where `classifier` looks at no other elements, or else a new one.
+  /// The recorded classification if `classifier` looks at no other elements, else a new one.
   Result<Classified> Take(const std::string& id, const std::string& backend, CaseClassifier* classifier,
                           const Observation& observation);
-  /// Adds a value to what is kept of a result; no-op where it is recorded or dropped.
+  /// Adds a value to the kept result; no-op if it is recorded or dropped.
   void Complete(const std::string& id, const std::string& backend, const std::string& value,
                 const Classification& classification);
   void Count(const OracleCounts& counts);
@@ -41,7 +41,8 @@ class Classifications {
 
 class RunToJudge {
  public:
-  /// Everything outlives it. `limit`: what ended the run or its judgement in its place ("the limit of 2 minutes"); empty without one.
+  /// All arguments must outlive it. `limit`: the limit that ended the run or its judgement ("the limit of 2 minutes");
+  /// empty without one.
   RunToJudge(const RecordedRun& run, const Workspace& workspace, Classifications* classifications,
              OracleEngine engine, const RecordedRun* hybrids, std::string limit = {})
       : run_(run),
@@ -54,16 +55,17 @@ class RunToJudge {
         limit_(std::move(limit)) {}
 
   const RecordedRun& run() const { return run_; }
-  /// The hybrids that the run holds under these names (harness/hybrid/hybrid_runs.h), with their tensors; nothing without any.
+  /// The run's hybrids under these names (harness/hybrid/hybrid_runs.h), with their tensors; nothing if there are none.
   Result<std::optional<RecordedResult>> FindHybrids(const std::string& id, const std::string& backend) const;
   Classifications& classifications() const { return classifications_; }
   CaseClassifier ClassifierOf(const Case& test_case) const { return {test_case, run_.header.seed, engine_}; }
 
-  /// Null where it was not reached.
+  /// Null if it was not reached.
   const RecordedResult* Find(const std::string& id, const std::string& backend) const {
     return results_.Find(id, backend);
   }
-  /// That of a case which belongs to another one, with its tensors; nothing where this run did not run the case as it is.
+  /// The result of a case that belongs to another one, with its tensors; nothing if this run did not run this version
+  /// of it.
   Result<std::optional<RecordedResult>> FindRelated(const Case& test_case, const std::string& backend) const;
   std::string WhyNotReached(const std::string& id, const std::string& backend) const;
   /// The reason why a recorded result was not judged.
