@@ -16,7 +16,6 @@
 namespace ulpscope {
 namespace {
 
-/// Participants with the same bits of one value.
 struct SameBits {
   const TensorData* tensor = nullptr;
   std::vector<const Participant*> members;

@@ -1,6 +1,4 @@
-// The account: for every observed value and every two groups of backends whose stored bits differ, the divergences that
-// report it.
-//
+// The account: for every observed value and two groups of backends whose bits differ, the divergences that report it.
 // Divergences are found kind by kind, so a difference that no kind covers would be lost without a trace. The account
 // starts from the stored bits instead. It knows nothing of labels, models or relations.
 #pragma once

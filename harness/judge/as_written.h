@@ -1,7 +1,5 @@
-// The expected result of a step: float32 sums and one rounding of the result, from the operands that the backend itself
-// had.
-//
-// A finding compares a deviating step with this result rather than with another backend's, which may round elsewhere.
+// The expected result of a step: float32 sums and one rounding of the result, from the backend's own operands. A
+// finding compares a deviating step with this result rather than with another backend's, which may round elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +13,11 @@ namespace ulpscope {
 /// True if one of the surviving models is the expected computation.
 bool IsAsWritten(const Classification& classification);
 
-/// True if one way of the expected computation gives all of these elements: one order of its sums, numbers converted in
-/// one way.
+/// True if one way of the expected computation, with one order of sums and one conversion of numbers, gives them all.
 bool IsGivenAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                       const std::vector<int64_t>& elements);
 
-/// Puts into `result` the elements of `observed` that the expected computation does not give in any tried order.
-/// `written`: an oracle for that one model.
+/// Puts the elements of `observed` that `written`, an oracle for the expected computation, never gives into `result`.
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                    Classification* result);
 

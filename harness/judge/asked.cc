@@ -36,8 +36,7 @@ constexpr const char* kSplit = "split";
 constexpr const char* kFree = "@unrounded";
 
 /// The most elements that a set is tried on, and the fewest that are evidence. With fewer than kManyElements a set has
-/// to reproduce all, and the elements that the expected rounding does not reproduce must number at least the bits
-/// needed to choose among the sets, plus kBitsMore.
+/// to reproduce all, and the expected rounding has to miss as many as bits are needed to choose a set, plus kBitsMore.
 constexpr int64_t kMostElements = 256, kManyElements = 32, kFewestElements = 12, kBitsMore = 8;
 /// The most terms of sums that one set may cost, and the most sets.
 constexpr int64_t kMostTerms = int64_t{1} << 20;
@@ -227,8 +226,7 @@ class AskedJudge {
     return entry->second;
   }
 
-  /// A library sums in one order, so the search continues with the orders in which the first sets did best. Only for
-  /// results of at most 16 bits, in which the orders differ little.
+  /// A library sums in one order: continues with the orders in which the first sets did best, for results of 16 bits.
   void KeepBestOrders() {
     constexpr size_t kMostOrders = 3;
     if (FormatOf(observed_.dtype)->precision > Binary16().precision) return;
@@ -352,8 +350,7 @@ class AskedJudge {
     return found;
   }
 
-  /// A kernel of two loops may use its registers for one sum and the stored value for the rest. Names the steps that
-  /// read a value unrounded if others read it rounded, whatever the open uses are.
+  /// Names the steps that read a value unrounded if others read it rounded, whatever the open uses are.
   void TellSplitReads(const Uses& uses, const Uses& open, Classification* found) const {
     std::map<std::string, std::set<std::string>> free, stored;
     for (const auto& [use, maker] : maker_) {

@@ -1,10 +1,9 @@
-// The intermediate roundings that a program made before a value, found from that value alone.
-//
-// A compiler fuses differently if steps are observed, so the observed steps need not show what the requested program
-// does. Only the value itself is left as evidence. A kernel keeps what it computes in wide registers and rounds what it
-// stores, so the unknown is which uses of which intermediates read a rounded number. Sets of uses are tried until one
-// reproduces the results bit by bit. The search starts from the roundings that compilers are known to keep (none; those
-// of the operands and results of products; all) and changes one use at a time.
+// The intermediate roundings that a program made before a value, found from that value alone. A compiler fuses
+// differently if steps are observed, so the observed steps need not show what the requested program does. Only the
+// value itself is left as evidence. A kernel keeps what it computes in wide registers and rounds what it stores, so the
+// unknown is which uses of which intermediates read a rounded number. Sets of uses are tried until one reproduces the
+// results bit by bit. The search starts from the roundings that compilers are known to keep (none; those of the
+// operands and results of products; all) and changes one use at a time.
 #pragma once
 
 #include <map>

@@ -1,6 +1,5 @@
-// Whether a result shows that its sums were never split: evidence against split_k that no single element holds.
-//
-// A split-K kernel stores a partial sum for each chunk of the sum and adds them. Any few terms may lie in one chunk, so
+// Whether a result shows that its sums were never split: evidence against split_k that no single element holds. A
+// split-K kernel stores a partial sum for each chunk of the sum and adds them. Any few terms may lie in one chunk, so
 // an element with few terms proves at most that those lay together. Chunks are contiguous, strided or dealt out in
 // blocks, and all elements of a result are split alike. If the term at position 0 lies together with those at 1, 2, 4,
 // ... and at the end, no such split into two chunks or more is left.

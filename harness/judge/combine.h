@@ -1,9 +1,8 @@
-// Joins what a case's auxiliary inputs prove with what its own data proves.
-//
-// Auxiliary inputs (harness/casefile/prove.h) run the same program on other data, so one precision model has to explain
-// them all. The proved set is the intersection, model by model; if it is empty, no model explains the value. An
-// auxiliary input whose own proved set violates the contract is a witness by itself. An auxiliary input that did not
-// complete, or whose repeated runs differed, proves nothing and is left out, as the result states.
+// Joins what a case's auxiliary inputs prove with what its own data proves. Auxiliary inputs (harness/casefile/prove.h)
+// run the same program on other data, so one precision model has to explain them all. The proved set is the
+// intersection, model by model; if it is empty, no model explains the value. An auxiliary input whose own proved set
+// violates the contract is a witness by itself. An auxiliary input that did not complete, or whose repeated runs
+// differed, proves nothing and is left out, as the result states.
 #pragma once
 
 #include <map>
@@ -31,15 +30,13 @@ struct CompanionRun {
   const std::map<std::string, Classification>* classifications = nullptr;
 };
 
-/// "crashed SIGSEGV", "repeated runs differ": why the observation is no evidence; "" if it is. `taint`: FindTaint of
-/// it.
+/// "crashed SIGSEGV", "repeated runs differ": why the observation is no evidence; else "". `taint`: FindTaint of it.
 std::string WhyItProvesNothing(const Observation& observation, const std::string& taint);
 
 /// The auxiliary inputs of one result, in the form that its verdict needs.
 struct Proof {
-  std::map<std::string, Classification> values;  ///< of the case's own, combined
-  std::map<std::string, ContractVerdict>
-      verdicts;  ///< values that an auxiliary input alone decides: VIOLATES or UNMODELLED
+  std::map<std::string, Classification> values;     ///< of the case's own, combined
+  std::map<std::string, ContractVerdict> verdicts;  ///< those that an auxiliary input decides alone
   std::vector<ProvedOn> inputs;
 };
 

@@ -1,8 +1,7 @@
-// Judges a contract on an observed value, and on an outcome as a whole.
-//
-// A contract names, per value, a dtype and allowed words per facet. It is judged on `models_proved` as a joint set,
-// never facet by facet: {float32 accumulation, rounded through bfloat16} and {bfloat16 accumulation, not rounded} each
-// hold one allowed word, yet neither model conforms to "float32 accumulation, not rounded".
+// Judges a contract on an observed value, and on an outcome as a whole. A contract names, per value, a dtype and
+// allowed words per facet. It is judged on `models_proved` as a joint set, never facet by facet: {float32 accumulation,
+// rounded through bfloat16} and {bfloat16 accumulation, not rounded} each hold one allowed word, yet neither model
+// conforms to "float32 accumulation, not rounded".
 #pragma once
 
 #include <string>
@@ -32,12 +31,10 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
 ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,
                              const std::vector<std::string>& values);
 
-/// True if a raised outcome has the class and the text that `match` requests. Only the first 4096 bytes of the text are
-/// searched; an invalid pattern matches nothing.
+/// True if a raised outcome has the class and the text (first 4096 bytes) of `match`; an invalid pattern matches none.
 bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome);
 
-/// "out float32_rz or float32_rna": for each facet of `demand`, the words of surviving models that the demand does not
-/// allow. "" if there are none.
+/// "out float32_rz or float32_rna": surviving words of each facet of `demand` that it does not allow; "" if none.
 std::string LeftOpen(const ValueDemand& demand, const Classification& classification);
 
 /// The rounding that hides the sums of `value` ("the total (bfloat16)") if `demand` names an accumulator but no
@@ -53,13 +50,12 @@ bool HidesReading(const ValueDemand& demand, DType observed, const Classificatio
 /// "acc in {float32, float64}, mid in {none}", for sentences.
 std::string Describe(const ValueDemand& demand);
 
-/// The roundings that `demand` names, for a value with these operands, without those that name nothing. A class of
-/// accumulators is represented by float32. At most some dozens.
+/// The roundings named by `demand` for a value with these operands, at most some dozens. float32 represents classes.
 std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vector<std::string>& operands);
 
-/// True if `acc` is one of `words` or lies in a class that they name. blockfma(n,F,mode) <= blockfma;
-/// float32, float32_rz and block units of that width <= float32_class; that, float64, compensated and exact
-/// <= at_least_float32. None holds a sum that drops subnormals.
+/// True if `acc` is one of `words` or lies in a class of theirs. blockfma(n,F,mode) <= blockfma; float32, float32_rz
+/// and block units of that width <= float32_class; that, float64, compensated and exact <= at_least_float32. No class
+/// holds a sum that drops subnormals.
 bool ContainsAccumulator(const DemandWords& words, const AccSpec& acc);
 
 }  // namespace ulpscope

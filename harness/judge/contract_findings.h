@@ -11,8 +11,7 @@
 
 namespace ulpscope {
 
-/// Adds a sentence for each value with a violated or undecided contract. `provable`: those that auxiliary inputs may
-/// decide.
+/// Adds a sentence for each value with a violated or undecided contract. `provable`: auxiliary inputs may decide it.
 void AddValueFindings(const Case& test_case, const CaseResult& result, const std::set<std::string>& provable,
                       StatusFacts* facts);
 /// Adds the parts of `equal` and `same_class` that are violated or undecided in this backend's own values.

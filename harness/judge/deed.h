@@ -1,8 +1,6 @@
 // Deed: the behaviour of one side in one facet of its arithmetic: "rounds product through bfloat16 before the float32
-// buffer".
-//
-// Two sides differ in a facet if the words that the evidence leaves for each have none in common. The finding then
-// states two behaviours, one of which may be nothing: "rounds each product to bfloat16" against "does not".
+// buffer". Two sides differ in a facet if the words that the evidence leaves for each have none in common. The finding
+// then states two behaviours, one of which may be nothing: "rounds each product to bfloat16" against "does not".
 #pragma once
 
 #include <algorithm>
@@ -63,8 +61,7 @@ inline constexpr Spelling kOfStores{OutWord, NoDeed::kNever};
 std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spelling);
 /// The set of accumulators by its class.
 std::string Accumulators(const std::vector<AccSpec>& accs);
-/// "0.125" for "scalar.mul@half", if "half" has one number; else "operand x", or "the number in the mul that gives
-/// half".
+/// "0.125" for "scalar.mul@half", if "half" has one number; else "operand x", "the number in the mul that gives half".
 std::string NumberPhrase(const Case& test_case, const std::string& operand, const std::string& value);
 /// `text`, escaped for use in a format string.
 std::string Braced(std::string_view text);

@@ -29,9 +29,9 @@
 
 namespace ulpscope {
 
-/// In the order of the kinds above, then of the backends as given. `known`: names of backends that are not compared
-/// with each other, since their steps are. `observed`: the values that the case requests; `carried` is reported only
-/// for these, since the others are intermediate steps.
+/// In the order of the kinds above, then of the backends. `known`: backends that are not compared with each other,
+/// since their steps are. `observed`: the requested values; `carried` is reported for these, not for intermediate
+/// steps.
 std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants,
                                         JudgedAs judged = JudgedAs::kWholeProgram,
                                         const std::set<std::string>& known = {},

@@ -10,8 +10,7 @@
 
 namespace ulpscope {
 
-/// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone. `width`: a typical
-/// error; the edges are off by a small part of it.
+/// The values [lo, hi] that Store maps to `stored`, found by bisection to a small part of `width`, a typical error.
 Interval CellOf(const Hypothesis& hypothesis, double stored, double width);
 
 /// The error law of one hypothesis, learnt from its simulated orders.
@@ -22,7 +21,6 @@ struct Law {
   double still = 0;    ///< share of elements that rounding errors do not move to another stored value
 };
 
-/// A law and the simulated orders that it was learnt from.
 struct Learnt {
   std::vector<std::vector<double>> runs;
   Law law;

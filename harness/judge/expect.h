@@ -10,8 +10,7 @@
 
 namespace ulpscope {
 
-/// The first expectation for this backend string whose versions match; null if there is none. Error: an unreadable
-/// version condition.
+/// The first expectation for this backend string whose versions match; null if none. Error: an unreadable condition.
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions);
 
@@ -21,9 +20,8 @@ struct Unmet {
   std::string sentence;  ///< "changed: expected X, observed Y"; empty: all is
 };
 
-/// Nothing if `result` (outcome, values, observations; not its status) meets `expectation`. A facet is met if the
-/// classification names at least one word for it and every word that it names is in the list: an unmodelled value meets
-/// no facet.
+/// Nothing if `result` (outcome, values, observations; not its status) meets `expectation`. To meet a facet, the
+/// classification names at least one word for it and only words in the list: an unmodelled value meets none.
 Unmet ExplainUnmet(const Expectation& expectation, const CaseResult& result);
 
 }  // namespace ulpscope

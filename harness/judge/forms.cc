@@ -25,7 +25,6 @@ double ReciprocalIn(const FloatFormat& format, double number) {
   return RoundTo(1 / RoundTo(number, format), format);
 }
 
-/// The steps of a form of one step.
 class Forms {
  public:
   explicit Forms(const Step& step, const FloatFormat* format = nullptr) : step_(step), format_(format) {}
@@ -215,8 +214,7 @@ class Forms {
             Last("mul", {Inner("larger"), Inner("root")})};
   }
 
-  /// The logarithm of 1 - p instead of log1p(-p), as in PyTorch/XLA; far from 0 and 1, near which the logarithm is
-  /// unbounded.
+  /// The logarithm of 1 - p, not log1p(-p), as in PyTorch/XLA; far from 0 and 1, near which the logarithm is unbounded.
   Form EntropyByLog() const {
     const auto reduction = step_.attrs.find("reduction");
     const auto* none =
@@ -334,8 +332,7 @@ class Forms {
   const FloatFormat* format_;
 };
 
-/// A formula, and how tightly its last operation binds: 1 a sum, 2 a product, 3 an expression without need of
-/// parentheses.
+/// A formula, and how tightly its last operation binds: 1 a sum, 2 a product, 3 needs no parentheses.
 struct Formula {
   std::string text;
   int binds = 3;

@@ -11,9 +11,8 @@
 namespace ulpscope {
 
 /// Programs that compute the result of `step` by other steps; none for most ops. The last step's value is the step's.
-/// The others are named after it ("y.reciprocal") and are stored like any value or not; IsContracted identifies those
-/// that are never stored. Shapes and dtypes are those that the step allows. `format`: the result's format, to which a
-/// Python number may be converted; null if it has none.
+/// The others are named after it ("y.reciprocal") and stored like any value, except those of IsContracted. Shapes and
+/// dtypes are those that the step allows. `format`: the result's, for converting Python numbers; null if none.
 std::vector<std::vector<Step>> OtherForms(const Step& step, const FloatFormat* format = nullptr);
 
 /// Forms that differ from the step only in the last bits of some elements, so those elements are needed to distinguish
@@ -29,8 +28,8 @@ std::string DescribeForm(const Step& step, const std::vector<Step>& form);
 /// A remark to report if the form reproduces the results; "" for most.
 std::string SaidOfForm(const std::vector<Step>& form);
 
-/// The step itself, and forms in which the parts around its sums are separate steps: a bias is added, a mean divided, a
-/// norm or a softmax made from its sums. `shape`: of the first operand.
+/// The step itself, and forms in which the steps around its sums (bias, quotient of a mean, norm, softmax) are
+/// separate. `shape`: of the first operand.
 std::vector<std::vector<Step>> FormsAroundSums(const Step& step, const Shape& shape);
 
 }  // namespace ulpscope

@@ -37,7 +37,6 @@ struct Narrowest {
   int bits = kAllBits;
   std::string what;               ///< the formats of that width; a model uses one of them
   std::set<std::string> formats;  ///< that have so few bits: one of them in one model
-  /// `spec` is spelt as `word` does it.
   template <class Spec>
   void Take(const Spec& spec, std::string (*word)(const Spec&), std::string_view of) {
     if (spec.bits() >= bits) return;
@@ -82,8 +81,7 @@ bool IsRoundedBefore(const CaseResult& result, const Classification& classificat
   });
 }
 
-/// The observed values of `elements` elements, in program order; empty if one of `models` rounds so, or if the
-/// program's last value is not among them.
+/// Observed values of `elements` elements, in program order; empty if a model rounds so, or without the program's last.
 std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t elements, int precision,
                                             Models models) {
   std::vector<std::string> names;
@@ -129,8 +127,7 @@ class Graph {
     return std::nullopt;
   }
 
-  /// True if node `id` feeds matrix products only: it is their operand, and its rounding is no result of the program,
-  /// whatever its size.
+  /// True if node `id` feeds matrix products only: its rounding is their operand's, and no result of the program.
   bool IsOperand(int64_t id) const {
     std::set<int64_t> seen;
     std::vector<int64_t> pending{id};
@@ -238,8 +235,7 @@ Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(con
   return models.empty() ? Narrowest{} : weakest;
 }
 
-/// True if a stage names a float format of at most `bits` significant bits, as a result, a cast's target or (`reads`)
-/// an input.
+/// True if a stage names a float format of at most `bits` significant bits, as result, cast target or (`reads`) input.
 bool Names(const CaseResult& result, std::span<const TraceNode> trace, int bits, bool reads) {
   const auto narrow = [&](std::string_view dtype) {
     return Precision(dtype) > 0 && Precision(dtype) <= bits;

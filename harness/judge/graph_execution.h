@@ -30,8 +30,7 @@ struct GraphGap {
 
 /// Looks for a stage whose rounding points of one size contradict the proved models: every proved model of every
 /// observed value of that size (the program's last value among them) rounds to nothing so narrow. A dead rounding
-/// point, which no observed value depends on, would be mistaken for one that vanished. If `trace` has no nodes for a
-/// cast, a pair of casts of one size counts.
+/// point, which no observed value depends on, would seem to vanish. Without nodes for a cast, pairs of casts count.
 std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span<const TraceNode> trace);
 
 /// Looks for a value whose every proved model rounds below the value's own dtype, to a format that no node and no cast

@@ -198,8 +198,7 @@ class Joining {
     return joined_;
   }
 
-  /// Starts from base data whose errors are smaller than any listed sum's, or about those of a mean's other forms; the
-  /// auxiliary inputs decide what else there is.
+  /// Starts from base data with smaller errors than any listed sum, or a mean's other forms; auxiliary inputs decide.
   bool BeginUnmodelled() {
     if (!ErrsAsFloat32(base_) || inputs_.empty() || std::ranges::none_of(own_, SumsInFloat32)) return false;
     joined_.says.clear();

@@ -43,8 +43,7 @@ CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend,
                               const Observation& observation, const std::string& fault,
                               const JudgeContext& context);
 
-/// The observed values of `test_case` in program order: by the step that makes them; gradients after their backward;
-/// tensors that are requested in their final state last.
+/// The observed values in program order: by their steps, gradients after their backward, tensors in their final state.
 std::vector<std::string> ProgramOrder(const Case& test_case);
 
 /// "ulpscope run seeds/matmul_out/as_posted -b torch-aot-eager --seed 0", quoted for a POSIX shell.

@@ -31,7 +31,6 @@ std::string HeadOf(std::string_view backend) {
   return spec.Text();
 }
 
-/// The backend string without `knob`.
 std::string Without(std::string_view backend, const std::string& knob) {
   BackendSpec spec = Parsed(backend);
   spec.knobs.erase(knob);

@@ -36,8 +36,7 @@ bool SumsNarrow(const Classification& judged);
 /// A step inside the op of `value`, for readers: "exp in denominator" for the cut "p.exp_in_denominator".
 std::string StepInside(std::string_view cut, std::string_view value);
 
-/// The narrowest class that contains all accumulators: "float32", "float32 or wider", "16 bits", ... `longest`: the
-/// most terms of a sum that showed them.
+/// The narrowest class of all accumulators: "float32", "float32 or wider", "16 bits", ... `longest`: the longest sum.
 std::string JoinAccumulators(const std::vector<AccSpec>& accs,
                              int64_t longest = std::numeric_limits<int64_t>::max());
 /// The class of accumulators that have nothing in common.

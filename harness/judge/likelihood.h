@@ -2,9 +2,8 @@
 //
 // A bit-exact match with one of the simulated orders has half the weight. An error law for any other order has the
 // other half: the error of an element is (b sgn(c) + kappa N(0,1)) w, with w its typical error over the simulated
-// orders. The likelihood of the observed bits is the probability of the rounding cell that the stored value came from.
-// The law is tempered for many outputs: errors of one matrix product are not independent. This stage ranks; it never
-// proves.
+// orders. The likelihood of the observed bits is the probability of the stored value's rounding cell. The law is
+// tempered for many outputs: errors of one matrix product are not independent. This stage ranks; it never proves.
 #pragma once
 
 #include <cstdint>
@@ -44,14 +43,13 @@ struct LikelihoodResult {
 LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                             std::span<const double> observed);
 
-/// The number of observed values that the best simulated order does not reproduce; `most` if every order misses as
-/// many. The search stops once an order misses no more than `enough`. Elements of a sample that was tested before come
-/// first, and so does the order `first`, if it can decide.
+/// The number of observed values that the best simulated order misses; `most` if all miss as many. Stops at an order
+/// that misses no more than `enough`. Elements of an earlier sample come first, as does the order `first` if it can
+/// decide.
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                     std::span<const double> observed, size_t most, size_t enough = 0, int first = -1);
 
-/// How many stored values differ between an order of the model and the nearest other one: the median of some; 0 for one
-/// order.
+/// How many stored values differ between an order and the nearest other one: the median of some; 0 for one order.
 size_t OrdersApart(const Hypothesis& hypothesis, std::span<const int64_t> elements);
 
 /// Elements that ProbeLaw looks at.

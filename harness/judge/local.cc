@@ -174,8 +174,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
   result.rests_on_likelihood = result.rests_on_likelihood || !as_stored;
   if (!simplest.changed.empty()) {
-    // If an operand was read in another format, or as zero, the error stated is the distance from the exact result, and
-    // not from the result on that other operand.
+    // If an operand was read in another format, or as zero, the error stated is that from the stored operands.
     result.max_ulp = stored->max_ulp;
     result.max_abs = stored->max_abs;
   }

@@ -59,8 +59,7 @@ std::vector<StepJudge::Explanation> StepJudge::Best(size_t last, std::vector<Exp
   const double margin = 3 * std::sqrt(n * best * (1 - best) + 1) / n;
   std::erase_if(all, [&](const Explanation& each) {
     const double share = each.classification.reproduced;
-    // In the last bits of functions, chance alone lets one form match more than another, so that is no finding. Behind
-    // steps inside an op, an operand's last bit is one of theirs.
+    // In the last bits of functions, chance may favour one form. Steps inside an op hide an operand's last bit.
     const bool as_stored = each.plain && each.unrounded.empty() && each.changed.empty();
     if (!narrow && as_stored && (best < kNearlyAll || has_steps_.contains(last))) return false;
     return share < best - margin || (narrow && share < kNearlyAll) || (!each.plain && share < kNearlyEvery);

@@ -54,8 +54,7 @@ bool StepJudge::IsNeedless(size_t last, const Uses& unrounded, const Uses& fewer
   // The use stays open if any computation without it reproduces as many, one with a narrow step inside too.
   const double share = ShareWith(last, fewer, sample->elements, {.unrounded = {}, .natural = !as_written});
   if (share != kNotAsked) return share >= all;
-  // Too many models to test. They are assumed not to reproduce the results without the use if nearly every result
-  // follows with it and far fewer without it.
+  // Too many models to test: only a use with which nearly every result follows, and far fewer without, is needed.
   const double fair = ShareWith(last, fewer, sample->elements, natural);
   return all < kNearlyEvery || fair >= all - 3 * std::sqrt(n * all * (1 - all) + 1) / n;
 }

@@ -9,8 +9,7 @@
 
 namespace ulpscope {
 
-/// Compares models by content through pointers: there are thousands of candidate models, and most differ in members
-/// that an ordered comparison reaches last.
+/// Compares models by content, without copies: thousands of candidates mostly differ in what is compared last.
 struct OrderOfModels {
   bool operator()(const PrecisionModel* a, const PrecisionModel* b) const { return *a < *b; }
 };

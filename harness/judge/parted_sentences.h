@@ -43,8 +43,7 @@ class PartedSentences : public Relations {
   std::string ComesFrom(const Parted& parted, const std::string& value) const;
   /// The operands of the step that gives `value` in which any pair differs.
   std::vector<std::string> DifferingOperandsOf(const Parted& parted, const std::string& value) const;
-  /// The number of elements of `name` in which two differ although every operand has the same bits there, so that its
-  /// operands are not the reason. Known for elementwise steps only.
+  /// The number of elements of `name` in which two differ although every operand agrees there. Elementwise steps only.
   int64_t DifferFromEqual(size_t i, size_t j, const std::string& name) const;
   int64_t MostFromEqual(const Parted& parted, const std::string& value) const;
   /// The differences of all pairs that differ; that of the representatives comes first.

@@ -1,7 +1,6 @@
-// Parting: where two classifications of one value have no word in common, stated as the behaviour of each side.
-//
-// The most informative facets are compared first: operands that are read differently, an intermediate rounding (inside
-// the op, of a stored value, of the sum), another form of the op, rounded operands and numbers, products, the output
+// Parting: where two classifications of one value have no word in common, stated as the behaviour of each side. The
+// most informative facets are compared first: operands that are read differently, an intermediate rounding (inside the
+// op, of a stored value, of the sum), another form of the op, rounded operands and numbers, products, the output
 // rounding. If no single facet differs, the last test is whether only one side rounds something to 16 bits.
 #pragma once
 
@@ -31,14 +30,13 @@ std::optional<std::string> FindOtherRead(const Classification& a, const Classifi
 bool IsInside(const std::string& value, const std::string& cut);
 /// True if the op of `value` has steps inside that can be distinguished.
 bool HasStepsInside(const std::string& value, const Classification& classification);
-/// The steps inside the op that gives `value` as each model computes them: a step computed in 16 bits counts as rounded
-/// to them, even if the model has no rounding of that step alone.
+/// The steps inside the op of `value` by model: one computed in 16 bits counts as rounded, even without its own
+/// rounding.
 RoundingSets StepsAsComputed(const std::string& value, const Classification& classification);
 /// True if the format of computation is that of sums, whatever else the op does.
 bool SumsInside(const Classification& classification);
 
-/// The format of at most 16 bits that a rounding before a value's own output rounding is to, in every model; "16 bits"
-/// if they have none in common, empty if a model has no such rounding.
+/// The format of at most 16 bits to which every model rounds before the output; "16 bits" if several, else empty.
 std::string NarrowInEach(const std::string& value, const Classification& classification);
 
 // The comparisons that FindParting makes.

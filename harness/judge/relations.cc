@@ -34,8 +34,8 @@ bool SumsWide(const Classification& each) {
   return !each.models.empty() && std::ranges::all_of(each.models, IsWide);
 }
 
-/// True if wide sums may explain `one`, while no order of any reproduces `other`. That both sum in one narrow format,
-/// in two orders, is then the less likely explanation.
+/// True if wide sums may explain `one` and reproduce `other` in no order: one narrow format in two orders is less
+/// likely.
 bool OneMayBeWideAlone(const Classification& one, const Classification& other) {
   return std::ranges::any_of(one.models, IsWide) && !other.models_proved.empty() &&
          std::ranges::none_of(other.models_proved, IsWide) && std::ranges::none_of(other.models, IsWide);

@@ -47,8 +47,7 @@ class Relations {
   bool Nondeterministic(size_t i, const std::string& name) const;
   Parts OutcomeParts(size_t i, size_t j) const;
   Parts AtEachValue(size_t i, size_t j, ValueRelation relation) const;
-  /// A backend that answers "none" to an observed dtype has no such thing (JAX has no metadata of gradients); a value
-  /// that only one backend gives is a difference.
+  /// "none" for an observed dtype that the backend does not have (JAX: gradients'); a missing value is a difference.
   bool HasNoSuchThing(size_t i, const std::string& name) const;
   Basis PartInDtype(size_t i, size_t j, const std::string& name) const;
   Basis PartInPrecision(size_t i, size_t j, const std::string& name) const;
@@ -85,8 +84,7 @@ class Relations {
   bool InheritedInKind(size_t i, size_t j, const std::string& name) const;
   /// Different operands do not explain why one side leaves the range and the other stays in it.
   Basis PartInSpecial(size_t i, size_t j, const std::string& name) const;
-  /// True if the step may give an infinity from small finite numbers: it divides, takes a logarithm, or reads an
-  /// infinity.
+  /// True if the step may give an infinity from small finite numbers: it divides, takes a logarithm, or is given one.
   static bool MakesInfinities(const Step& step);
   /// True if finite numbers can become infinite before `name` by growing alone.
   bool GrowsAlone(const std::string& name) const;

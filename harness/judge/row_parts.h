@@ -28,8 +28,7 @@ class Lines {
   size_t count() const { return lines_.size(); }
   const std::vector<std::string>& names() const { return names_; }
 
-  /// For each row, how much its elements' individual errors move it along `d`: a standard deviation, in the step's own
-  /// size.
+  /// For each row, how much its elements' individual errors move it along `d`: a standard deviation in the step's size.
   std::vector<double> Noise(const LineParts& parts, size_t d) const;
 
   /// For each row, the most that another step moves it, as a multiple of how much the step of direction `d` does.

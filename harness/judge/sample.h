@@ -9,8 +9,7 @@
 
 namespace ulpscope {
 
-/// `parts` numbers below `count`: the first, the last, and one from each stratum between, at a place given by its hash,
-/// since even steps would only meet every other column.
+/// `parts` numbers below `count`: first, last, one of each stratum by hash (even steps would meet every other column).
 std::set<int64_t> Spread(int64_t count, int64_t parts);
 
 /// At most about `most` element indices, ascending, the same for every backend and run; all if there are no more. Whole

@@ -28,8 +28,7 @@ Sentence DtypeSentence(const Side& a, const Side& b, const std::string& value, s
 /// `although` is added to the side that does not round (", although its graph converts").
 Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                            std::string_view basis, std::string_view although);
-/// For one step that each of `doers` computes differently from the expected, in the same way, and none of `others`: the
-/// behaviour, and an element that shows it with the expected value.
+/// For one step that each of `doers` computes differently from the expected, in the same way, and none of `others`.
 Sentence DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
                       std::string_view basis, std::string_view although);
 /// For one step that nothing explains on `who`: findings about its errors, and an element.

@@ -74,8 +74,7 @@ struct Shown {
   const TensorData *of_left = nullptr, *of_right = nullptr;
 };
 
-/// Among elements that differ equally, the first in which the members of each side agree. Integers beyond 2^53 may
-/// differ in bytes alone: for them, `first` is shown.
+/// Among equally different elements, the first in which each side agrees. `first`: for integers beyond 2^53.
 Shown ShownElement(const Side& a, const Side& b, const std::string& value, bool special, int64_t first) {
   Shown shown{.index = first,
               .left = a.speaker.result,
@@ -199,8 +198,7 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
                                                    Verb(is_not, "has", "have")));
 }
 
-/// "; a: accumulated in float32, stored float16; b: accumulated in 16 bits, stored float16", if each side is one
-/// backend and has a readable class: no cause, but known facts about each.
+/// "; a: accumulated in float32, stored float16; b: ...", if each side is one backend with a readable class: no cause.
 std::string LabelsOf(const Side& a, const Side& b, const std::string& value) {
   constexpr size_t kReadable = 110;
   std::string text;

@@ -16,8 +16,7 @@
 
 namespace ulpscope {
 
-/// Judges the steps of one instrumented program on one backend, once per object; members hold findings of earlier
-/// steps.
+/// Judges the steps of one instrumented program on one backend, once per object; members hold earlier steps' findings.
 class StepJudge {
  public:
   StepJudge(const Case& opened, const std::map<std::string, TensorData>& inputs,
@@ -32,7 +31,6 @@ class StepJudge {
         looked_at_(looked_at) {}
 
   std::map<std::string, Classification> Run();
-  /// See harness/judge/local.h.
   void TellForms(std::map<std::string, Classification>* judged);
 
  private:
@@ -79,11 +77,10 @@ class StepJudge {
   /// With more operands than this, only single ones and all together are tried unrounded.
   static constexpr size_t kMostCombined = 3;
   static constexpr size_t kMostKept =
-      4;  ///< chosen: explanations kept of one step; nothing known tests its neighbours
+      4;  ///< chosen: explanations kept of one step; no test of its neighbours
   /// With fewer distinct numbers, chance decides: two ways to round differ in half of the results or less.
   static constexpr size_t kFewNumbers = 16;
-  /// Some hundred orders and accumulators are tried. Two of them differ in half of the results or more, so chance
-  /// reproduces this many once in some millions of times.
+  /// Some hundred orders and accumulators are tried; two differ in half of the results or more: once in some millions.
   static constexpr size_t kSomeNumbers = 32;
   /// For an unrounded operand and a narrow step: if both are free, chance can reproduce fewer than this many.
   static constexpr size_t kManyNumbers = 64;
@@ -116,12 +113,10 @@ class StepJudge {
   /// The operand of `last` that a step without a reference gave; empty if there is none.
   std::string GivenOperand(size_t last) const;
 
-  /// For results of `last` that nothing explains: a compiler may have read `operand` before its rounding, with unknown
-  /// value.
+  /// For unexplained results of `last`: a compiler may have read `operand` before its rounding, with an unknown value.
   Classification NotKnown(size_t last, const std::string& operand);
 
-  /// For a step with more models than can be searched in a moment: the classification as a conforming kernel, if that
-  /// reproduces nearly all of its results; else nothing.
+  /// For a step with too many models: the class as a conforming kernel, if that reproduces nearly all results.
   std::optional<Classification> Honest(size_t last);
 
   std::optional<Classification> Judge(size_t last);
@@ -139,8 +134,7 @@ class StepJudge {
   std::vector<Explanation> Otherwise(size_t last, const Classification& stored,
                                      const std::vector<std::string>& operands);
 
-  /// Every model rounds an operand to 16 bits or less, and sums in as few: with two free choices chance reproduces a
-  /// handful of results.
+  /// Every model rounds an operand to 16 bits or less, and sums in as few: two free choices reproduce a few by chance.
   static bool RoundsTwice(const Classification& found);
 
   /// The classification if nothing explains the results; `stored`: the one from operands as stored.
@@ -156,12 +150,10 @@ class StepJudge {
   void Grow(size_t last, const std::vector<std::string>& operands, Before before, bool natural,
             std::set<Uses>* tried, std::vector<Explanation>* found);
 
-  /// Other forms of the step, with unrounded operands: 1 + erf(x) for negative x differs from every rounding of the
-  /// exact gelu.
+  /// Other forms of the step, with unrounded operands: 1 + erf(x) for negative x differs from any rounding of gelu.
   void GrowForms(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found);
 
-  /// For a step without a sum that reads the unrounded results of narrow sums: tries the accumulators found for those
-  /// sums, and requires that every one of many results follows.
+  /// For a step without a sum that reads narrow sums unrounded: tries their accumulators; every result must follow.
   void GrowNarrow(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found);
 
   /// Records the accumulators of a step whose sums are narrow in every surviving model.
@@ -209,9 +201,9 @@ class StepJudge {
   double ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements,
                    PieceOptions how = {.unrounded = {}, .as_written = true});
 
-  /// A set of unrounded uses, over several steps, that reproduces nearly all results and more than any plain one. The
-  /// search starts from nothing unrounded, from everything unrounded, and from everything but the results of products,
-  /// and changes one use at a time. Empty if there is none.
+  /// A set of unrounded uses, over several steps, that reproduces nearly all results and more than any plain one; else
+  /// empty. The search starts from none, from all, and from all but the results of products, and changes one use at a
+  /// time.
   Uses SearchUses(size_t last);
   /// All uses before `last` of values that a step stores; without `through_products`, up to the results of products.
   Uses AllUses(size_t last, bool through_products);
@@ -220,8 +212,7 @@ class StepJudge {
 
   // Subprograms (local_piece.cc)
 
-  /// The steps that `last` and the unrounded uses need; all other uses read stored tensors. `changes`: to operands of
-  /// `last`. `form`: steps that replace it.
+  /// The steps that `last` and the unrounded uses need; other uses read stored tensors. `form`: replaces `last`.
   std::optional<Piece> Cut(size_t last, const Uses& unrounded, const Changes& changes = {},
                            const std::vector<Step>& form = {}) const;
 
@@ -244,7 +235,6 @@ class StepJudge {
 
   bool TakesNumber(size_t i) const;
 
-  /// The narrowest format among the results of these steps.
   const FloatFormat& NarrowestOf(const std::set<std::string>& values, size_t last) const;
 
   /// Removes roundings that were skipped: `reads` states them, not the models.
@@ -262,10 +252,9 @@ class StepJudge {
   void Keep(size_t last, const Uses& uses, std::string piece, std::optional<Classification> found,
             std::vector<Explanation>* all) const;
 
-  /// The explanations that reproduce as many results bit by bit as the best one does, up to chance, the plain ones
-  /// first. A 16-bit output rounding hides orders and the last bits of functions, so an explanation has to reproduce
-  /// nearly all 16-bit results. An explanation that is not plain has to match nearly everywhere, because worst-case
-  /// bounds of narrow formats contain many unrelated results.
+  /// The explanations that reproduce as many results as the best one does, up to chance, the plain ones first. A 16-bit
+  /// output rounding hides orders and the last bits of functions, so an explanation has to reproduce nearly all 16-bit
+  /// results. One that is not plain has to match nearly everywhere: bounds of narrow formats contain much else.
   std::vector<Explanation> Best(size_t last, std::vector<Explanation> all) const;
 
   /// True if an operand in float32 or wider seems to be read unrounded, but reproduces no more results than the stored
@@ -281,8 +270,7 @@ class StepJudge {
     double written = 0, natural = 0;
   };
 
-  /// Opens the unrounded operands that reproduce no bit more than the stored ones: their bounds contain an element that
-  /// the others do not, but only bits are evidence.
+  /// Opens the unrounded operands that reproduce no bit more than the stored ones: bounds alone are no evidence.
   void OpenNeedless(size_t last, Explanation* each);
 
   /// True if `fewer` uses reproduce as many of these results as all unrounded uses.
@@ -302,8 +290,7 @@ class StepJudge {
   /// Different numbers among the results, counted up to `most`.
   static size_t CountNumbers(const TensorData& data, size_t most);
 
-  /// A handful of results may fit any explanation by chance. Others that fit too stay open: an operand in a narrower
-  /// format, or a sum in one whose order was not tried.
+  /// A handful of results may fit any explanation by chance: an operand in a narrower format, another order stay open.
   void JoinFew(size_t last, const Classification& stored, std::vector<Explanation>* found);
 
   /// Few results may follow from an unrounded operand in full precision as well as from the stored one in a narrower
@@ -315,8 +302,8 @@ class StepJudge {
                   Classification* result) const;
 
   /// Handles a narrow step that is the likeliest explanation but reproduces too few results to be named, while the
-  /// requested precision is not excluded and reproduces as many up to chance: both stay open. A norm's row shares its
-  /// sums' error.
+  /// requested precision is not excluded and reproduces as many up to chance: both stay open. Rows of a norm share an
+  /// error.
   std::optional<Classification> LeaveOpen(size_t last, const Classification& narrow);
 
   // Other formats (local_formats.cc)

@@ -20,14 +20,13 @@ struct Fallen {
   std::string why;      ///< kChunk, kNear
 };
 
-/// One hypothesis and how it fared.
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
   bool survived = true;
   size_t passed = 0;  ///< elements checked before it fell
   Fallen fallen;
-  /// The checked elements whose result depends on the order, in the classifier's sequence. If there are too many,
-  /// `few_open` is false and the list is empty: then all elements count as open.
+  /// The checked elements that depend on the order. If too many, `few_open` is false and the list empty: all count as
+  /// open.
   std::vector<int64_t> open = {};
   bool few_open = true;
   LikelihoodResult match;

@@ -291,8 +291,7 @@ class BudgetsOfCase {
     });
   }
 
-  /// For a participant: all steps, if observing them leaves the value unchanged; else the values its program stores
-  /// anyway.
+  /// For a participant: all steps, if observing them keeps the value; else the values that its program stores anyway.
   Result<StoredBy> StoredOf(size_t number, const std::string& value) const {
     StoredBy found;
     const std::optional<OpenedRecord>& opened = what_.opened[number];

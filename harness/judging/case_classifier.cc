@@ -21,8 +21,7 @@
 namespace ulpscope {
 namespace {
 
-/// The most terms of sums for judging several steps as one: a second or so if they are only observed, minutes if a
-/// contract or an expectation requests them.
+/// The most terms of sums for judging several steps as one: a second or so, and minutes for a contract or expectation.
 constexpr int64_t kJointWork = int64_t{1} << 28, kDemandedWork = int64_t{1} << 34;
 /// The most terms for finding the plain program that gives the results of a value that was not judged as one.
 constexpr int64_t kNaturalWork = int64_t{1} << 26;
@@ -345,8 +344,7 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
         if (demand != demands.end() && shape) own.named = RoundingsNamed(demand->second, shape->operands);
         Classification found = ClassifyValue(*oracle_, name, data, own);
         // Facets that a contract does not name may be anything. Only the output rounding has words outside the
-        // candidate models that show in every result: they are tested if otherwise nothing that the contract allows is
-        // left.
+        // candidate models that show in every result: they are tested if otherwise nothing allowed is left.
         if (demand != demands.end() && !demand->second.facets.contains("out") &&
             JudgeFacets(demand->second, found) == ContractVerdict::kViolates && IsMeasured(found.kind)) {
           own.any_store_of = &demand->second;

@@ -36,14 +36,13 @@ class CaseClassifier {
   /// For an instrumented program: the intermediate roundings before each of these values, as `observation` of the
   /// requested program has them (harness/judge/asked.h). Values without a finding are left out.
   Classified ClassifyAsAsked(const Observation& observation, const std::set<std::string>& names);
-  /// Elements, by value, in which backends differ, to be looked at besides the sample (harness/judge/local.h). `sizes`:
-  /// of these.
+  /// Elements, by value, in which backends differ, to be added to the sample (harness/judge/local.h), and values'
+  /// sizes.
   void LookAt(std::map<std::string, std::vector<int64_t>> elements,
               const std::map<std::string, int64_t>& sizes);
   /// Those that are in no sample.
   const std::map<std::string, std::vector<int64_t>>& BeyondSample() const { return beyond_sample_; }
-  /// Names the form of a step that was not computed in its own, if the elements in which backends differ show it: a
-  /// look at one backend could not.
+  /// Names the form of a step that was not computed in its own, if elements in which backends differ show it.
   void NameForms(const Observation& observation, Classified* classified);
   /// Puts the errors of a value against the exact result of the whole program into `result`, for as many elements as a
   /// moment allows: the same quantity for every backend, however its value was judged.
@@ -58,7 +57,6 @@ class CaseClassifier {
   /// For an instrumented program, or one of a single step: the steps before `value` in which infinities and NaNs begin.
   std::vector<NonFinite> FindBirthsOf(const std::string& value,
                                       const std::map<std::string, TensorData>& values);
-  /// The work of its oracle so far.
   OracleCounts Counts() const;
 
   /// Opens oracles with this case's engine. This object must outlive it.

@@ -15,11 +15,9 @@ class CompanionResults {
   /// `run` outlives it.
   CompanionResults(const RunToJudge& run, const Case& test_case);
   bool empty() const { return all_.empty(); }
-  /// Joins `backend`'s results on the auxiliary inputs with those on the case's own data. `fault`: a failure of
-  /// ulpscope.
+  /// Joins `backend`'s results on the auxiliary inputs with those on the case's own data. `fault`: ulpscope's failure.
   Result<Proof> Join(const Case& test_case, const std::string& backend, const Observation& own,
                      const Classified& classified, std::string* fault);
-  /// The work of their oracles so far.
   OracleCounts Counts() const;
 
  private:

@@ -301,7 +301,6 @@ class LedgersOfCase {
     return *inputs_;
   }
 
-  /// One step as a result of its own.
   CaseResult ResultOf(const std::string& step, const std::string& backend, const Classification& judged,
                       const Observation& observation) const {
     const TensorData& tensor = observation.values.at(step);

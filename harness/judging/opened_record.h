@@ -1,5 +1,4 @@
-// The instrumented program of a case (harness/casefile/open.h), in which every step is observed, as one backend ran it:
-// the evidence that it gives about the requested program.
+// A case's instrumented program (harness/casefile/open.h), run on one backend, as evidence about the requested one.
 #pragma once
 
 #include <map>

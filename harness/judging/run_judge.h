@@ -20,8 +20,7 @@ struct JudgeRunOptions {
   using Found = Classifications::Found;
   Found found = Found::kKept;                ///< `classified` is what it goes into
   const ClassifiedWriter* writer = nullptr;  ///< and this, for who holds the run's lock
-  double limit_minutes =
-      0;  ///< of the run and its judgement; 0: there is none, or it has nothing to do with how they end
+  double limit_minutes = 0;  ///< of the run and its judgement; 0: no limit that affects their end
 };
 
 /// Judges `run`. `workspace` holds its cases; a case that is missing or has changed since the run (another digest) is

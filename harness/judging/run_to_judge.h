@@ -41,8 +41,7 @@ class Classifications {
 
 class RunToJudge {
  public:
-  /// All arguments must outlive it. `limit`: the limit that ended the run or its judgement ("the limit of 2 minutes");
-  /// empty without one.
+  /// Arguments must outlive it. `limit`: the limit that ended the run or its judgement ("the limit of 2 minutes").
   RunToJudge(const RecordedRun& run, const Workspace& workspace, Classifications* classifications,
              OracleEngine engine, const RecordedRun* hybrids, std::string limit = {})
       : run_(run),
@@ -64,8 +63,7 @@ class RunToJudge {
   const RecordedResult* Find(const std::string& id, const std::string& backend) const {
     return results_.Find(id, backend);
   }
-  /// The result of a case that belongs to another one, with its tensors; nothing if this run did not run this version
-  /// of it.
+  /// The result of a case that belongs to another one, with its tensors; nothing if the run had another version of it.
   Result<std::optional<RecordedResult>> FindRelated(const Case& test_case, const std::string& backend) const;
   std::string WhyNotReached(const std::string& id, const std::string& backend) const;
   /// The reason why a recorded result was not judged.
