@@ -18,7 +18,7 @@ std::vector<const ErrorBudget*> ShownBudgets(const RunReport& report);
 std::string SharesText(const ErrorBudget& budget);
 /// "error of logits on torch-inductor: rms 0.0018; " and SharesText.
 std::string BudgetText(const ErrorBudget& budget);
-/// "rms_norm in float32 lowers the error of logits from 0.015 to 0.0031"; "" where it does not, or was not computed.
+/// "rms_norm in float32 lowers the error of logits from 0.015 to 0.0031"; "" if it does not, or was not computed.
 std::string InFloat32Text(const ErrorBudget& budget);
 
 }  // namespace ulpscope

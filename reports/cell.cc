@@ -21,7 +21,7 @@ namespace {
 struct Segment {
   std::string text;
   int bits = 0;
-  bool of_operands = false;  ///< what was rounded before the sums: shown in parentheses
+  bool of_operands = false;  ///< a rounding before the sums: shown in parentheses
   bool drops_subnormals = false;
 };
 using Chain = std::vector<Segment>;
@@ -246,7 +246,7 @@ std::string ClassText(const Classification& classification) {
   return untold ? "(ftz)>" + shown.text : shown.text;
 }
 
-/// A mark that few matrices show: how it looks in a cell, and what it means.
+/// A mark that few matrices have: its form in a cell, and its meaning.
 struct RareMark {
   std::string pattern, entry;
 };

@@ -1,4 +1,4 @@
-// Layout of the matrix and of what follows it.
+// Layout of the matrix and of the parts after it.
 #include "reports/console.h"
 
 #include <fmt/format.h>
@@ -142,7 +142,7 @@ class Layout {
     std::erase_if(matrix_.cases, [](const MatrixCase& c) { return c.rows.empty(); });
   }
 
-  /// One line for each cell that all backends have alike: first where their values are equal in every bit.
+  /// One line for each cell that all backends have alike: first those whose values are equal in every bit.
   void Folded() {
     for (const bool same : {true, false}) {
       const auto& folded = folded_[same ? 0 : 1];

@@ -14,7 +14,7 @@ namespace ulpscope {
 /// A result without values has one row, whose value columns are empty.
 std::string WriteCsv(const RunReport& report);
 
-/// One field, quoted where it has to be.
+/// One field, quoted if necessary.
 std::string CsvField(std::string_view text);
 
 }  // namespace ulpscope

@@ -31,7 +31,7 @@ class DecisiveExclusions {
 /// Reduces the results of one case to the exclusions that some report shows; their original number is kept.
 void KeepShownExclusions(const std::vector<Divergence>& divergences, std::vector<CaseResult>* results);
 
-/// The rival that differs in the fewest facets from a model that is left; null where nothing is excluded.
+/// The rival that differs in the fewest facets from a surviving model; null if nothing is excluded.
 const Exclusion* NearestRival(const Classification& classification);
 
 }  // namespace ulpscope

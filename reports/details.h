@@ -16,8 +16,8 @@ namespace ulpscope {
 /// How far observed elements lie from their exact values.
 struct ErrorSample {
   std::vector<double> ulp =
-      {};  ///< signed, in ulps of the value's dtype, in the order of the elements; NaN where one is not finite
-  int64_t elements = 0;  ///< of the value; where it has more than `ulp`, that holds evenly spaced ones
+      {};  ///< signed, in ulps of the value's dtype, in the order of the elements; NaN if not finite
+  int64_t elements = 0;  ///< of the value; if more than in `ulp`, that has evenly spaced ones
 };
 
 struct CellDetails {

@@ -11,7 +11,7 @@
 
 namespace ulpscope {
 
-/// Those that a report's columns name, "default" first where a column names none, the others in alphabetical order.
+/// The environments in a report's columns, "default" first if a column names none, the others in alphabetical order.
 std::vector<std::string> EnvironmentsOf(const RunReport& report);
 
 /// The part of a report that one environment computed, with backend names without the environment. A divergence between
@@ -26,7 +26,7 @@ struct EnvironmentDiff {
   RunDiff diff;
 };
 
-/// Each environment of a run against the first one that has a backend in common with it; empty where there is but one.
+/// Compares each environment of a run with the first one that shares a backend; empty if there is only one.
 std::vector<EnvironmentDiff> CompareEnvironments(const RunReport& report);
 
 }  // namespace ulpscope

@@ -146,8 +146,7 @@ class Writer {
     }
   }
 
-  /// The tree in full for the last stage and for those that a divergence names; then what the conversions
-  /// cost.
+  /// The tree in full for the last stage and for those that a divergence names; then the costs of the conversions.
   void Trace() {
     text_ += "\n";
     OpTreeOptions tree{.console = options_};

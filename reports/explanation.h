@@ -13,7 +13,7 @@ struct Explanation {
   std::string tensors = {};               ///< of the case, in one line
   std::vector<std::string> program = {};  ///< its steps, in the words of a case file
   std::vector<std::string> origins =
-      {};  ///< one for each of `program`: "at m.layers.0, model.py:7"; "" where it is not known
+      {};  ///< one for each of `program`: "at m.layers.0, model.py:7"; "" if unknown
   std::vector<TraceNode> trace = {};  ///< of the result; may be empty
 
   std::string OriginOf(size_t step) const { return step < origins.size() ? origins[step] : ""; }

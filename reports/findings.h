@@ -31,13 +31,13 @@ std::string FindingsTitle(const std::vector<Divergence>& divergences, const std:
 /// "the limit of 2 minutes left out: 3 of 8 results not run".
 std::string LimitSentence(const TimeLimit& limit);
 
-/// "seeds/matmul_out/as_posted  torch-aot-eager  changed: expected ...": what follows the status of a failing line.
+/// "seeds/matmul_out/as_posted  torch-aot-eager  changed: expected ...": a failing line after its status.
 std::string FailureText(const CaseResult& result);
 
-/// "3 PASS", "1 FAIL": how many results have each status, from the best one; "nothing ran" where there are none.
+/// "3 PASS", "1 FAIL": the number of results with each status, from the best one; "nothing ran" if there are none.
 std::vector<std::string> StatusCounts(const RunReport& report);
 
-/// "torch 2.13.0": what its backends computed with, each once as `shown` writes it.
+/// "torch 2.13.0": the versions of its backends, each once as `shown` writes it.
 std::vector<std::string> VersionsOf(const RunReport& report, std::string (*shown)(std::string_view));
 
 /// The divergences that each cell takes part in, in the order of the report.

@@ -37,7 +37,7 @@ char Code(double ulp) {
   return kCodes[static_cast<size_t>(32 + (ulp < 0 ? -size : size))];
 }
 
-/// With as many digits as the table of the values has; empty where none is finite.
+/// With as many digits as in the table of the values; empty if none is finite.
 std::string Largest(const std::vector<double>& ulp) {
   double largest = -1;
   for (const double each : ulp) {

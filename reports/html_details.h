@@ -36,7 +36,7 @@ struct HtmlDetails {
 /// and plots as do.
 HtmlDetails CollectHtmlDetails(const RunReport& report, const ReportDetails& details, size_t bytes);
 
-/// The cells that get details where there is room, in this order.
+/// The cells that get details as far as there is room, in this order.
 std::vector<const CaseResult*> CellsWithDetails(const RunReport& report);
 
 }  // namespace ulpscope

@@ -66,7 +66,7 @@ class Page {
   }
 
   std::string Write() {
-    // With every link that there may be, to see what they leave to the details.
+    // With every possible link, to see how much room is left for the details.
     for (const CaseResult* result : CellsWithDetails(report_)) cells_[{result->id, result->backend}] = 1000;
     const size_t used = Body().size() + kPageStyle.size() + kPageScript.size() + 4096;
     const size_t left = used + kLeastDetailBytes > kMostPageBytes ? kLeastDetailBytes : kMostPageBytes - used;

@@ -84,7 +84,7 @@ Json AccountJson(const AccountEntry& entry);
 Json LedgerJson(const Ledger& ledger);
 Json BudgetJson(const ErrorBudget& budget);
 Json KnobJson(const KnobEffect& effect);
-/// The origin of the step that gives `value`, where it is known.
+/// Adds the origin of the step that gives `value`, if it is known.
 void AddOrigin(const RunReport& report, const std::string& case_id, const std::string& value, Json* json);
 
 }  // namespace ulpscope::json_parts

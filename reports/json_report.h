@@ -1,5 +1,5 @@
-// report.json, schema "ulpscope.report/3" (reports/report.schema.json). Within a version it only grows. The run
-// folder holds what it leaves out: every exclusion, and the models of lists that are too long to be read.
+// report.json, schema "ulpscope.report/3" (reports/report.schema.json). Within a version it only grows. The run folder
+// holds the rest: every exclusion, and the models of lists that are too long to read.
 #pragma once
 
 #include <string>

@@ -166,7 +166,7 @@ Json OriginJson(const StepOrigin& at) {
   return {{"module", Text(at.module)}, {"file", Text(at.file)}, {"line", at.line}};
 }
 
-/// The origin of the step that gives `value`, where it is known.
+/// Adds the origin of the step that gives `value`, if it is known.
 void AddOrigin(const RunReport& report, const std::string& case_id, const std::string& value, Json* json) {
   if (const StepOrigin* at = OriginOf(report, case_id, value)) (*json)["at"] = OriginJson(*at);
 }
@@ -247,7 +247,7 @@ Json ResultJson(const RunReport& report, const CaseResult& result, const Decisiv
                {"status", Name(result.status)},
                {"reason", Text(result.reason)},
                {"demanded", result.demanded}};
-  if (result.status != Status::kNotRun) {  // what was never begun has no outcome
+  if (result.status != Status::kNotRun) {  // a result that was never begun has no outcome
     json["outcome"] = {{"kind", Name(result.outcome.kind)}};
     if (!result.outcome.error_class.empty()) json["outcome"]["class"] = Text(result.outcome.error_class);
     if (!result.outcome.text.empty()) json["outcome"]["text"] = Text(result.outcome.text);

@@ -105,8 +105,8 @@ pugi::xml_node AppendCase(pugi::xml_node suite, const std::string& id, const std
   return node;
 }
 
-/// `file` and `line`, as GitLab, CircleCI, Buildkite and Jenkins' JUnit plugin read them, of the source that the step of `value` was
-/// captured from. Nothing where it was not: the strict schema of Jenkins' xUnit plugin has neither.
+/// `file` and `line` of the source that the step of `value` was captured from, for GitLab, CircleCI, Buildkite and
+/// Jenkins' JUnit plugin. Nothing if it was not captured: the strict schema of Jenkins' xUnit plugin has neither.
 void SetSource(pugi::xml_node node, const RunReport& report, const std::string& case_id,
                const std::string& value) {
   const StepOrigin* origin = OriginOf(report, case_id, value);

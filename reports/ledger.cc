@@ -254,8 +254,8 @@ std::string LedgerText(const Ledger& ledger) {
 
 namespace {
 
-/// The causes of its kind that the entries of its steps have, in any ledger of its case, each with its backend; empty where none is
-/// known.
+/// The causes of its kind in the entries of its steps, in any ledger of its case, each with its backend; empty if
+/// unknown.
 std::map<std::string, std::string> CausesOf(const std::vector<const Ledger*>& ledgers,
                                             const Divergence& divergence) {
   std::map<std::string, std::string> keys;

@@ -19,7 +19,7 @@ struct Weight {
   bool moves_nothing = false;
 };
 Weight WeightOf(const RunReport& report, const Divergence& divergence);
-/// "68 % of the difference of result"; "" where there is no ledger of it.
+/// "68 % of the difference of result"; "" if there is no ledger of it.
 std::string WeightText(const Weight& weight);
 
 struct WeighedDivergence {
@@ -50,8 +50,8 @@ std::vector<FoldedCause> FoldCauses(const Ledger& ledger);
 /// source, repeated layers together; for an entry without an origin, the step and its share.
 std::vector<std::string> PlaceTexts(const FoldedCause& cause);
 
-/// One sentence on all differences of a run: "every difference is rounding: 3 causes explain all of it"; "41 % of the difference of h is
-/// not explained". Empty where nothing differs.
+/// One sentence on all differences of a run: "every difference is rounding: 3 causes explain all of it"; "41 % of the
+/// difference of h is not explained". Empty if nothing differs.
 std::string LedgerSummary(const RunReport& report);
 
 /// "2 of 12 steps do otherwise: h 96 %, y 4 %": the entries by share, and the remainder.
@@ -60,12 +60,12 @@ std::string EntriesText(const Ledger& ledger);
 /// step. The same in 2 more steps." and, if several steps have a cause, their places. Omits causes of order alone, and
 /// those that `reported` states for each step.
 std::vector<std::string> CauseTexts(const Ledger& ledger, const std::vector<Divergence>& reported);
-/// "torch-inductor is nearer to exact: rms 1.8e-3 against 2.5e-3 of torch-eager"; "" where there is no exact result.
+/// "torch-inductor is nearer to exact: rms 1.8e-3 against 2.5e-3 of torch-eager"; "" if there is no exact result.
 std::string NearnessText(const Ledger& ledger);
 /// "with emulate_precision_casts=true torch-inductor differs in 0 of 1,024 elements (694 without)", of each setting that was tried;
 /// those that leave as many are one text.
 std::vector<std::string> RemedyTexts(const Ledger& ledger);
-/// "y  torch-eager against jax: ..." of both: what one difference is made of, and which side is nearer.
+/// "y  torch-eager against jax: ..." of both: the entries of one difference, and the nearer side.
 std::string LedgerText(const Ledger& ledger);
 
 /// "41 %", "100 %", "0.3 %"; "none of it" is the caller's word for 0.

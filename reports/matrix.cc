@@ -184,7 +184,7 @@ class Builder {
     return cell;
   }
 
-  /// The letter of its bits; what refused has none.
+  /// The letter of its bits; a refusal has none.
   void Mark(const CaseResult& result, const std::string& label,
             const std::map<std::string, std::string>& letters, MatrixCell* cell) const {
     const auto letter = letters.find(result.backend);

@@ -14,7 +14,7 @@ struct MatrixCell {
 };
 
 struct MatrixRow {
-  std::string label;                   ///< a value of the case; "" where no value was observed
+  std::string label;                   ///< a value of the case; "" if no value was observed
   std::vector<MatrixCell> cells = {};  ///< one per column
   bool same_bits = false;              ///< all backends gave the same, tensors in every bit
 };

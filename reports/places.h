@@ -13,13 +13,11 @@ namespace ulpscope {
 
 /// One line of source, in any layer, and the steps of a finding that come from it.
 struct SourcePlace {
-  StepOrigin
-      at;  ///< of the step that weighs most in the ledgers of its case; where none has it, of the first
-  std::vector<std::string> values;   ///< that these steps give, in the order of the finding
+  StepOrigin at;                    ///< of the heaviest step in the ledgers of its case; by default the first
+  std::vector<std::string> values;  ///< that these steps give, in the order of the finding
   std::vector<std::string> modules;  ///< of these steps, each once
   int64_t layers = 1;                ///< modules that run this line
-  double share =
-      0;  ///< of an observed value's difference, the largest of a step here; 0 where no ledger has one
+  double share = 0;  ///< of an observed value's difference, the largest of a step here; 0 without a ledger
 };
 
 /// The places of the values in which the finding's backends differ, the heaviest first, then in the finding's order.

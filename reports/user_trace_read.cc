@@ -306,7 +306,7 @@ class UserTraceBuilder {
 
   /// Pairs each conversion with the next one back, of the same extents in any order (a permute may be between them).
   void Pair() {
-    std::map<std::string, std::vector<size_t>> waiting;  // what would undo it -> those that wait for it
+    std::map<std::string, std::vector<size_t>> waiting;  // what undoes it -> those that wait for it
     auto& all = trace_.conversions;
     for (size_t i = 0; i < all.size(); ++i) {
       auto extents = all[i].shape;

@@ -1,4 +1,4 @@
-// The element that a result rests on: what was observed there, and what the rival makes of it.
+// The decisive element of a result: its observed value, and the rival's.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Walking g's program with f's values, and naming what each step of the walk rounds.
+// Walks g's program with f's values, and names the roundings of each step of the walk.
 #include "harness/compare/compare_books.h"
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ class ComparisonBooks::Impl {
   }
 
  private:
-  /// Why no steps are booked; empty where they are.
+  /// The reason why no steps are booked; empty if they are.
   std::string WhyNoSteps() const {
     for (const ProgramRun* run : {&f_, &g_}) {
       if (!run->opened || run->steps.values.empty())
@@ -139,7 +139,7 @@ class ComparisonBooks::Impl {
     return ledger;
   }
 
-  /// The steps that `run` takes to `target` from what both programs have before `step` of g.
+  /// The steps of `run` to `target`, from values that both programs have before `step` of g.
   std::vector<const Step*> StepsTo(const ProgramRun& run, const std::string& target,
                                    const std::string& step) {
     NamedTensors known;

@@ -19,7 +19,7 @@ class ComparisonBooks {
   struct Programs {
     ProgramRun *f, *g;
   };
-  /// `in_f`: step of g -> what f has for it. All of these must outlive this.
+  /// `in_f`: step of g -> its counterpart in f. All arguments must outlive this.
   ComparisonBooks(const Registry& registry, const CompareOptions& options, Carriers* carriers,
                   const Programs& programs, const std::map<std::string, std::string>& in_f);
   ~ComparisonBooks();

@@ -34,7 +34,7 @@ struct ProgramComparison {
   /// The most that an exact result moves with the last bits of the numbers that only one of the programs has.
   double of_numbers = 0;
   std::vector<ResultPair> matched;  ///< steps of both programs that are equal exactly
-  std::vector<Ledger> ledgers;      ///< of results that differ in bits, where they are the same function
+  std::vector<Ledger> ledgers;      ///< of results that differ in bits, if they are the same function
 };
 
 /// Error if the two cannot be compared: other inputs under one name, none in common, results that do not correspond, a

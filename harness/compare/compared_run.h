@@ -34,11 +34,11 @@ struct ComparedResult {
   int64_t differing = 0;  ///< elements whose computed bits differ; -1 if the two have different dtypes
 };
 
-/// One program, and what the backend gave for it.
+/// One program, and the backend's results for it.
 struct ProgramRun {
   std::string name;
   Case asked;
-  std::optional<Case> opened;  ///< with every step observed; nothing where they cannot be
+  std::optional<Case> opened;  ///< with every step observed; nothing if they cannot be
   NamedTensors inputs;
   Observation own, steps;
   bool keeps = false;  ///< observing the steps changes no result

@@ -27,7 +27,7 @@ std::set<double> NumbersOfOneAlone(const Case& one, const Case& other);
 
 class ExactEvaluation {
  public:
-  /// `numbers`: of `c`, which move. Fails where the program cannot be evaluated at all.
+  /// `numbers`: those of `c` that move. Fails if the program cannot be evaluated at all.
   static Result<ExactEvaluation> Open(const Case& c, const NamedTensors& inputs,
                                       const std::set<double>& numbers);
 

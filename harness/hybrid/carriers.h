@@ -25,7 +25,7 @@ class Carriers {
   /// Makes its scratch folder, which Run does otherwise. Making it forks, so a process calls this while it has one
   /// thread.
   Result<void> Prepare();
-  /// Nothing where the run was interrupted. Adapters end with the thread that calls this first for a carrier.
+  /// Nothing if the run was interrupted. Adapters end with the thread that calls this first for a carrier.
   Result<std::optional<Observation>> Run(const std::string& carrier, const GivenProgram& given);
 
  private:
@@ -38,7 +38,7 @@ class Carriers {
   std::map<std::string, std::unique_ptr<Started>> started_;
 };
 
-/// Why no hybrids are computed where FindCarrier finds nothing.
+/// The reason why no hybrids are computed if FindCarrier finds nothing.
 inline constexpr const char* kNoCarrier = "no backend that computes op by op is here and takes the program";
 
 struct FoundCarrier {

@@ -72,12 +72,12 @@ class HybridsOfCase {
 
   void TryRemedies() { try_remedies_ = true; }
 
-  /// False where the run was interrupted.
+  /// False if the run was interrupted.
   Result<bool> Make(JournalWriter* writer) {
     order_ = ComputedValues(opened_);
     inputs_ = ULPSCOPE_TRY(MakeInputs(case_, run_.header.seed));
     ULPSCOPE_TRY(ChooseCarrier());
-    // Each remedy compiles the program anew, and none of what follows waits for it.
+    // Each remedy compiles the program again, so later work does not wait for it.
     std::optional<Result<std::vector<NamedTensors>>> remedies;
     beside_.thread.Post("", 0, [&] { remedies = RunRemedies(); });
     const WaitFor all_jobs{&beside_.thread};  // they use this function's variables, however it ends
@@ -112,7 +112,7 @@ class HybridsOfCase {
     return true;
   }
 
-  /// Whether there is anything to book: takes the runs, and those of the steps where there is.
+  /// Whether there is anything to book; if so, reads the runs, and those of the steps.
   Result<bool> Differs() {
     for (const std::string& backend : run_.header.backends) {
       const RecordedResult* own = results_.Find(case_.id, backend);
@@ -139,7 +139,7 @@ class HybridsOfCase {
     return std::move(recorded.observation);
   }
 
-  /// Whether what differs between backends has the same bits in both of these.
+  /// True if the values in which backends differ have the same bits in both of these.
   bool Keeps(const Observation& own, const Observation& other) const {
     return std::ranges::all_of(observed_, [&](const std::string& name) {
       const TensorData *asked = Lookup(own.values, name), *again = Lookup(other.values, name);
@@ -225,7 +225,7 @@ class HybridsOfCase {
     return {};
   }
 
-  /// Nothing where the run was interrupted.
+  /// Nothing if the run was interrupted.
   Result<std::optional<Observation>> HybridsOf(const BackendRun& run) {
     Observation made;
     if (carrier_.empty()) {

@@ -27,8 +27,8 @@ namespace ulpscope {
 /// if it differs.
 enum class Remedies { kLeaveOut, kTry };
 
-/// Runs the hybrids of every case of `run` that `workspace` holds, in the place of what an earlier session has left. `options` are those of
-/// the run. An interrupted one ends early, and leaves what it has.
+/// Runs the hybrids of every case of `run` that `workspace` holds, replacing those of an earlier session. `options` are
+/// those of the run. An interrupted call ends early and keeps its results so far.
 Result<void> RunHybrids(const RecordedRun& run, const Workspace& workspace, RunOptions options,
                         Remedies remedies, int interrupt_fd);
 
@@ -45,7 +45,7 @@ struct RecordedWalk {
   std::string carrier, left_out;  ///< one of them is empty
   std::map<std::string, TensorData> start;
   std::map<std::string, std::vector<LedgerWalk::Hybrid>> hybrids;  ///< by value
-  std::map<std::string, TensorData> again;  ///< by step: what the carrier gives from the same operands
+  std::map<std::string, TensorData> again;  ///< by step: the carrier's result from the same operands
   /// If observing all steps changes the result: the values that were observed instead, since the program
   /// stores them anyway. Empty if all steps were observed.
   std::map<std::string, TensorData> stored;

@@ -153,7 +153,7 @@ class AskedJudge {
     auto oracle = open_(piece.first, inputs_, {.unrounded = {}, .as_written = true});
     const auto shape = oracle ? (*oracle)->Describe(value_) : Fail("no oracle");
     if (!shape) return false;
-    // Elements share what they rest on: all of them may cost little more than one.
+    // Elements share their operands: all of them may cost little more than one.
     const int64_t each = std::max<int64_t>(1, std::max(shape->terms, shape->work_of_one));
     const int64_t most = shape->work_of_all <= kMostTerms
                              ? kMostElements

@@ -157,7 +157,7 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
   if (proved.empty()) return ReadsOtherwise(demand, classification) ? kViolates : kUnmodelled;
   // Exclusion is proof: if nothing that the contract allows is left, it is violated, whatever explains the value.
   if (std::ranges::none_of(proved, inside)) return kViolates;
-  // It proves nothing about what is left: to conform, a value has to fit.
+  // Exclusion proves nothing about the surviving models: to conform, a value has to fit.
   if (std::ranges::none_of(models, inside)) return kUnmodelled;
   // A model conforms too if these values show no difference between it and a surviving model that is inside.
   const auto as_good = [&](const PrecisionModel& model) {

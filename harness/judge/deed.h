@@ -57,7 +57,7 @@ inline constexpr Spelling kOfProducts{ProdWord, NoDeed::kWide};
 inline constexpr Spelling kOfIntermediates{MidWord, NoDeed::kWide};
 inline constexpr Spelling kOfStores{OutWord, NoDeed::kNever};
 
-/// "bfloat16", "bfloat16 or float16", "bfloat16, or not at all"; long sets by what they have in common.
+/// "bfloat16", "bfloat16 or float16", "bfloat16, or not at all"; long sets by their common properties.
 std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spelling);
 /// The set of accumulators by its class.
 std::string Accumulators(const std::vector<AccSpec>& accs);

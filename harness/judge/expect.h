@@ -16,7 +16,7 @@ Result<const Expectation*> FindExpectation(const Case& test_case, std::string_vi
 
 /// A difference from an expectation.
 struct Unmet {
-  std::string value;     ///< of which value or observation; empty: of none
+  std::string value;     ///< of this value or observation; empty: of none
   std::string sentence;  ///< "changed: expected X, observed Y"; empty: all is
 };
 

@@ -78,7 +78,7 @@ class Forms {
     return step;
   }
 
-  /// x @ w.T, then the bias: the two ops of a framework whose linear takes none.
+  /// x @ w.T, then the bias: the two ops of a framework whose linear has no bias.
   Form ProductThenBias() const {
     const bool linear = step_.op == "linear" && step_.of.size() == 3;
     const bool addmm =

@@ -208,8 +208,8 @@ std::set<size_t> StagesOf(const CaseResult& result, std::span<const TraceNode> t
   std::set<size_t> stages;
   for (const Cast& cast : result.casts) stages.insert(StageRank(cast.stage));
   for (const TraceNode& node : trace) stages.insert(StageRank(node.stage));
-  stages.erase(StageRank("profile"));  // a clock's record of what ran; it lists no conversions
-  stages.erase(StageRank("glue"));     // the adapter's own steps: no stage of what is tested
+  stages.erase(StageRank("profile"));  // a profiler's timing record; it lists no conversions
+  stages.erase(StageRank("glue"));     // the adapter's own steps, which are not under test
   stages.erase(kTraceStages.size());
   return stages;
 }
@@ -258,7 +258,7 @@ std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span
   const Graph graph(result, trace);
   const Narrowings narrowings(result);
   const std::set<size_t> stages = StagesOf(result, trace);
-  std::set<std::pair<int64_t, int>> nothing;  // (elements, precision) of which no value keeps more
+  std::set<std::pair<int64_t, int>> nothing;  // (elements, precision) for which no value keeps more
   std::optional<GraphGap> lost;
   for (const Cast& cast : result.casts) {
     const int precision = Precision(cast.from);

@@ -23,7 +23,7 @@ struct JudgeContext {
   Versions versions;  ///< of the backend that is judged
   std::string date;   ///< "2026-07-01", as the run recorded it; deviations expire against it
   std::span<const Deviation> deviations;
-  std::string selector;     ///< what selects the case on a command line, quoted; empty = its id
+  std::string selector;     ///< selects the case on a command line, quoted; empty = its id
   std::string extra_flags;  ///< more of the command line, quoted: "--cases DIR"; empty for the default suite
   /// Whether a command line starts the backend, or only the caller's program with the backend's functions can.
   enum class Start { kByName, kByCaller } start = Start::kByName;

@@ -138,7 +138,7 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
     return each.unrounded.empty() && each.changed.empty();
   });
   if (!is_stored) Keep(last, {}, "step", stored, &others);
-  // Nor is what each operand was before its rounding known of all the ways that there are to compute it.
+  // The unrounded value of each operand is unknown too: it could be computed in several ways.
   if (few && simplest.changed.empty()) {
     for (const std::string& operand : ComputedOperands(last)) {
       Explanation also = simplest;

@@ -120,7 +120,7 @@ std::optional<Classification> StepJudge::Classify(size_t last, const std::option
   options.errors = OwnErrors();
   if (const auto also = looked_at_.find(name); also != looked_at_.end()) options.also = also->second;
   options.settle = !ReadsComputedNumbers(last);
-  // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
+  // Steps that read computed operands gather every term again, so fewer elements are tested if sums are long.
   if (const int64_t terms = shape ? shape->terms : 1; !piece->unrounded.empty()) {
     options.most_work = kGrownWork;
     options.most_terms = kGrownTerms;

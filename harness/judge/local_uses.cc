@@ -14,7 +14,7 @@
 namespace ulpscope {
 namespace {
 
-/// Chosen: what a search over several steps may cost, in results, sets of uses and uses; nothing known tests its neighbours.
+/// Chosen: the limits of a search over several steps, in results, sets of uses and uses; no test of their neighbours.
 constexpr int64_t kMostSearched = 256;
 constexpr int kMostTried = 120;           // chosen, as the one above
 constexpr size_t kMostSearchedUses = 32;  // chosen, as the one above

@@ -33,7 +33,7 @@ std::string Shows(const Classification& classification) {
   return shown == nullptr ? "" : shown->text;
 }
 
-/// How far from the exact values the results are, where nothing else is shown of them.
+/// How far the results are from the exact values, if nothing else is known about them.
 std::string HowFar(const Classification& classification) {
   // Larger ulp counts mostly belong to results near zero, where the absolute error is more informative.
   constexpr double kFew = 64;
@@ -86,7 +86,7 @@ std::string NumberOrStore(const Case& test_case, const std::string& value,
                      NumberPhrase(test_case, operand, value), Formats({number}, kOfOperands), Code(value));
 }
 
-/// "with y rounded to bfloat16, sums in bfloat16": what all models have in common. Empty where that is nothing.
+/// "with y rounded to bfloat16, sums in bfloat16": the properties that all models share; empty if there are none.
 Manner DescribeRoundings(const Case& test_case, const std::string& value, const ValueResult& result,
                          WideSums wide_sums) {
   const Classification& classification = result.classification;

@@ -1,4 +1,4 @@
-// Manner: how one value was computed, as a part of a sentence.
+// Manner: the computation of one value, as a part of a sentence.
 #pragma once
 
 #include <string>

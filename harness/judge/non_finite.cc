@@ -29,7 +29,7 @@ bool Is(double number, Special what) {
                                       : !std::isfinite(number);
 }
 
-/// How many elements are `what`; `*elements`: the first of them that `wanted` takes.
+/// The number of elements that are `what`; `*elements`: the first of them that `wanted` accepts.
 template <class Wanted>
 int64_t CountSpecial(const TensorData& data, Special what, const Wanted& wanted,
                      std::vector<int64_t>* elements) {
@@ -49,7 +49,7 @@ int64_t CountSpecial(const TensorData& data, Special what) {
       data, what, [](int64_t) { return false; }, &elements);
 }
 
-/// The element of an operand that an elementwise result at `at` reads; nothing where the shapes do not broadcast.
+/// The element of an operand that an elementwise result at `at` reads; nothing if the shapes do not broadcast.
 std::optional<double> ElementAt(const TensorData& operand, const Shape& shape,
                                 const std::vector<int64_t>& at) {
   if (operand.shape.size() > shape.size()) return std::nullopt;
@@ -102,7 +102,7 @@ struct StepAlone {
   TensorsByName read;
 };
 
-/// Nothing where an operand is not known.
+/// Nothing if an operand is not known.
 std::optional<StepAlone> Alone(const Case& opened, const FlatStep& flat, const TensorsByName& inputs,
                                const TensorsByName& values) {
   StepAlone alone;

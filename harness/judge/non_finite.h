@@ -22,7 +22,7 @@ namespace ulpscope {
 /// Elements of one value that are infinite or NaN, and one of them.
 struct NonFinite {
   std::string value;
-  std::string op = {};               ///< of the step that gives it, where its operands were looked at
+  std::string op = {};               ///< of the step that gives it, if its operands were looked at
   int64_t count = 0, elements = 0;   ///< infinite or NaN; all
   std::vector<int64_t> first = {};   ///< coordinates
   double observed = 0;               ///< there

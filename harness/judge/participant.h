@@ -17,7 +17,7 @@ struct Participant {
 /// operands differ has then inherited the difference, and differs only in precision.
 enum class JudgedAs { kWholeProgram, kStepByStep };
 
-/// Whether a backend ran to an answer, untainted: what it gave, if only an error, is a fact about it.
+/// True if a backend ran to an answer, untainted: its result, even an error, is a fact about it.
 inline bool RanToAnAnswer(const CaseResult& result) {
   switch (result.status) {
     case Status::kHarness:

@@ -135,7 +135,7 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
                   fmt::format("{} to {{}} when computing {}", Braced(JoinCode(told)), Braced(Code(value)))});
 }
 
-/// A step before `value` may be what is rounded, by one model at least, and not its result.
+/// By at least one model, a step before `value` is rounded, and not its result.
 bool RoundsOnTheWay(const std::string& value, const Classification& classification) {
   return std::ranges::any_of(classification.cuts, [&](const auto& cut) {
     return cut.first != value && !IsInside(value, cut.first) &&

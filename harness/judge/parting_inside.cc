@@ -1,4 +1,4 @@
-// Roundings inside an op, by its elementary steps or by what all models of a side have.
+// Roundings inside an op, by its elementary steps or by the properties that all models of a side share.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -39,7 +39,7 @@ std::set<std::string> OperandsOf(const Classification& a, const Classification& 
   return operands;
 }
 
-/// Nothing read unrounded is among what may have been.
+/// True if reading nothing unrounded is one of the possibilities.
 bool IsWrittenAmong(const Words& together) { return Contains(together, ""); }
 
 /// True if the sets of unrounded uses exclude each other. For a step without a sum it is enough that the expected

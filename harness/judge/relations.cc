@@ -1,4 +1,4 @@
-// In what two participants of one case differ.
+// Finds the differences between two participants of one case.
 #include "harness/judge/relations.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ bool OneMayBeWideAlone(const Classification& one, const Classification& other) {
          std::ranges::none_of(other.models_proved, IsWide) && std::ranges::none_of(other.models, IsWide);
 }
 
-/// There is a facet of which the two have no word in common.
+/// True if the two have no word in common in some facet.
 bool FacetParts(const Classification& a, const Classification& b) {
   return Disjoint(a.facets.prod, b.facets.prod) || Disjoint(a.facets.acc, b.facets.acc) ||
          Disjoint(a.facets.mid, b.facets.mid) || Disjoint(a.facets.out, b.facets.out);

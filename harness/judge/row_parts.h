@@ -1,4 +1,4 @@
-// Errors of rows: what a row of elements that share a sum errs by as one, and what each of them errs by alone.
+// Errors of rows: the error that the elements of a row share, because they share a sum, and each element's own error.
 #pragma once
 
 #include <cmath>
@@ -39,10 +39,9 @@ class Lines {
  private:
   struct Line {
     std::vector<size_t> elements;
-    std::vector<std::vector<double>>
-        directions;             ///< orthonormal; all zero where a step does not move the line
-    std::vector<double> sizes;  ///< of what became a direction
-    std::vector<double> whole;  ///< of the step, what it has in common with others included
+    std::vector<std::vector<double>> directions;  ///< orthonormal; all zero if a step does not move the row
+    std::vector<double> sizes;                    ///< of the directions
+    std::vector<double> whole;                    ///< of the step, including its share in other directions
   };
 
   /// False if no row has a component of the step beyond the steps before it.

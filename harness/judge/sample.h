@@ -1,4 +1,4 @@
-// Which elements of a large result are judged where looking at all of them costs too much.
+// Selects the elements of a large result that are judged if looking at all of them costs too much.
 #pragma once
 
 #include <cstdint>

@@ -87,7 +87,7 @@ std::string DescribeOutcome(const Side& side) {
   return Join(clauses, ", ");
 }
 
-/// "17", "17 to 20": in how many elements each of a side shows what it does.
+/// "17", "17 to 20": the number of elements in which each member of a side shows the behaviour.
 std::string ShownCounts(const Side& side, const std::string& value) {
   const Classification& own = ValueOf(side, value).classification;
   int64_t fewest = own.shown_count, most = own.shown_count;
@@ -324,7 +324,7 @@ Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap) {
 
 Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                        std::span<const Cast> right) {
-  bool once_more = false;  // what one side does more often the other does too
+  bool once_more = false;  // the other side has the more frequent casts of one side too
   // A kind of cast that is more frequent is reported once, with an op that makes it.
   const auto only = [&](std::span<const Cast> mine, std::span<const Cast> theirs) {
     std::vector<std::string> spelled;

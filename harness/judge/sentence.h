@@ -38,10 +38,9 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
 Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap);
 /// The operands of a step that gives a value in which two sides differ.
 struct DifferingOperands {
-  std::string everywhere;  ///< an operand that differs wherever the value does; empty without one
-  std::vector<std::string>
-      names;               ///< those that differ somewhere; empty where the step's operands are not known
-  int64_t from_equal = 0;  ///< elements of a carried value in which no operand differs
+  std::string everywhere;          ///< an operand that differs wherever the value does; empty without one
+  std::vector<std::string> names;  ///< those that differ somewhere; empty if the step's operands are unknown
+  int64_t from_equal = 0;          ///< elements of a carried value in which no operand differs
 };
 /// For the kinds order, bits, value, special and carried. `differences`: for every pair of one of `a` and one of `b`,
 /// the representatives' first. Clears `has_cause` if only the size of the difference is known; sets the summary.

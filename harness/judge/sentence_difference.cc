@@ -1,4 +1,4 @@
-// Sentences of values that differ, and of which no rounding is known to be the cause.
+// Sentences about values that differ without a rounding as a known cause.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 /// The elements that are counted: those whose numbers differ, those whose special values do, or both.
 enum class Counted { kNumbers, kSpecials, kAll };
 
-/// "17 of 256 elements", "17 to 20 of 256 elements" where not every pair has the same number.
+/// "17 of 256 elements", "17 to 20 of 256 elements" if pairs have different numbers.
 std::string Share(std::span<const TensorDifference* const> differences, Counted counted) {
   int64_t fewest = differences.front()->elements, most = 0;
   for (const TensorDifference* each : differences) {
@@ -121,7 +121,7 @@ std::vector<const TensorData*> TensorsOf(const Side& side, const std::string& va
   return all;
 }
 
-/// Which side gives zero where the other gives subnormal numbers: neither, where both do or anything else differs too.
+/// The side that gives zero where the other gives subnormal numbers: neither if both do or anything else differs too.
 enum class Flushes { kNeither, kFirst, kSecond };
 Flushes WhoFlushes(const Side& a, const Side& b, const std::string& value) {
   bool left_zero = false, right_zero = false;
@@ -181,7 +181,7 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
     return as.empty() ? "no cause was found" : as;
   const bool telling = left.max_ulp < kMostTellingUlp && right.max_ulp < kMostTellingUlp;
   const auto off = [&](const Classification& one) {
-    // 0.5008 is no longer 0.5, which is what correct rounding comes to.
+    // 0.5008 is no longer 0.5, the limit of correct rounding.
     const std::string ulps = Ulps(one.max_ulp);
     return telling ? (ulps == "0.5" ? "a little over 0.5" : ulps) + " ulp"
                    : fmt::format("{:.2g}", one.max_abs);
@@ -225,7 +225,7 @@ struct OutOfRange {
   }
 };
 
-/// Infinities, then NaNs, of `mine` where `other` is finite.
+/// Infinities, then NaNs, of `mine` in elements where `other` is finite.
 std::pair<OutOfRange, OutOfRange> CountOutOfRange(const Side& mine, const Side& other,
                                                   const std::string& value) {
   std::pair<OutOfRange, OutOfRange> counts;

@@ -15,7 +15,7 @@ namespace ulpscope {
 struct Side {
   std::vector<std::string> names;
   Participant speaker;                          ///< the member whose classes and elements are reported
-  std::vector<const Observation*> all = {};     ///< of every one; null where a run has none
+  std::vector<const Observation*> all = {};     ///< of every member; null if a run has none
   std::vector<const CaseResult*> results = {};  ///< of every one
 };
 

@@ -46,7 +46,7 @@ class StepJudge {
     std::set<std::string> open = {};  ///< operands that give the same bits unrounded and as stored
     bool few = false;                 ///< open because there are too few results to decide
     bool of_narrow_sums = false;      ///< operands are unrounded results of narrow sums
-    bool narrow_number = false;       ///< plain where a Python number is rounded to 16 bits alone
+    bool narrow_number = false;       ///< plain except for a Python number rounded to 16 bits
 
     /// A kernel that computes in float32 rounds no number to 16 bits: an equally good longer chain is preferred.
     bool IsOdd() const { return narrow_number && !unrounded.empty(); }
@@ -365,8 +365,8 @@ class StepJudge {
   std::set<size_t> sums_;                      ///< steps that hold a sum
   std::set<size_t> has_steps_;                 ///< those that compute in steps inside one op
   std::map<size_t, std::vector<Step>> forms_;  ///< steps that were explained as a single step of another op
-  std::set<size_t> exact_;                     ///< those that round nothing of what they read
-  std::set<size_t> given_;             ///< those without a reference: what they gave is taken as it is
+  std::set<size_t> exact_;                     ///< those that round none of their operands
+  std::set<size_t> given_;             ///< those without a reference: their results are used unchanged
   std::map<size_t, Changes> changes_;  ///< operands that a step was found to read in another format
   std::map<size_t, std::set<AccSpec>> narrow_;  ///< accumulators of sums found to be narrow
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained

@@ -101,7 +101,7 @@ class CaseClassifier {
   bool unrounded_opened_ = false;
   std::string no_oracle_;  ///< why there is none
   std::string no_inputs_;
-  OracleCounts pieces_;  ///< what the oracles of single steps have done
+  OracleCounts pieces_;  ///< the work of single steps' oracles
   bool opened_ = false;
 };
 

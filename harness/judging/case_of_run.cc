@@ -289,7 +289,7 @@ class CaseOfRun {
   std::vector<RecordedResult> records_;              ///< of the backends that were reached
   std::vector<std::optional<OpenedRecord>> opened_;  ///< one each
   std::map<std::pair<std::string, std::string>, std::string>
-      births_;                     ///< (backend, value) -> where it becomes infinite or NaN
+      births_;                     ///< (backend, value) -> the place where it becomes infinite or NaN
   std::vector<size_t> result_of_;  ///< one each: its place in the results
   JudgedCase judged_;
 };

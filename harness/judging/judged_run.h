@@ -1,4 +1,4 @@
-// A recorded run, judged: what `judge`, `report`, `diff` and `merge` read from a run folder.
+// A recorded run, judged: read by `judge`, `report`, `diff` and `merge` from a run folder.
 #pragma once
 
 #include <memory>

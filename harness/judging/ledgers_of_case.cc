@@ -267,7 +267,7 @@ class LedgersOfCase {
   /// The steps that compute `step` from values that are known.
   Result<GivenProgram> KernelOf(const std::string& step, const NamedTensors& known) {
     GivenProgram kernel = WithGiven(*what_.opened_case, ULPSCOPE_TRY(Inputs()), known, {step});
-    kernel.program.observe = ComputedValues(kernel.program);  // an oracle knows of what is observed alone
+    kernel.program.observe = ComputedValues(kernel.program);  // an oracle knows only observed values
     return kernel;
   }
 

@@ -18,7 +18,7 @@ struct JudgeRunOptions {
   /// The exclusions to keep for each value: all, or those that a report shows (reports/decisive.h), to save memory.
   enum class Exclusions { kAll, kShown } exclusions = Exclusions::kAll;
   using Found = Classifications::Found;
-  Found found = Found::kKept;                ///< `classified` is what it goes into
+  Found found = Found::kKept;                ///< kept in `classified` or dropped
   const ClassifiedWriter* writer = nullptr;  ///< and this, for who holds the run's lock
   double limit_minutes = 0;  ///< of the run and its judgement; 0: no limit that affects their end
 };

@@ -73,7 +73,7 @@ class RunToJudge {
 
  private:
   const RecordedRun& run_;
-  const RecordedRun* hybrids_;  ///< null where the run has none
+  const RecordedRun* hybrids_;  ///< null if the run has none
   std::optional<ResultIndex> hybrid_results_;
   ResultIndex results_;
   const Workspace& workspace_;

@@ -25,7 +25,7 @@ class TracedProgram {
       : program_(program), matches_(std::move(matches)) {
     for (size_t i = 0; i < program.size(); ++i) number_.emplace(program[i].name, i);
     for (size_t i = 0; i < program.size(); ++i) {
-      // A view of what is known computes nothing: in another arrangement it is known too.
+      // A view computes nothing: a view of a known value is known too.
       const bool seen =
           program[i].is_view && !program[i].operands.empty() && IsKnown(program[i].operands.front());
       known_.push_back(matches_[i] >= 0 || seen);

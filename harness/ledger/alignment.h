@@ -18,7 +18,7 @@
 
 namespace ulpscope {
 
-/// A tensor of a case, or what a step gives, in exact arithmetic.
+/// A tensor of a case, or a step's result, in exact arithmetic.
 struct ProgramValue {
   std::string name;
   std::string op = {};                     ///< empty: a tensor of the case
@@ -29,18 +29,18 @@ struct ProgramValue {
   Shape shape = {};
   std::vector<int64_t> elements = {};  ///< row-major, ascending
   std::vector<Reference> references = {};
-  /// How far each may move where the program's numbers are rounded to binary64 in another way; empty where no number counts.
+  /// How far each may move if the program's numbers are rounded to binary64 differently; empty if no number matters.
   std::vector<double> slack = {};
-  std::string gap = {};  ///< why it has no exact value; empty where it has
+  std::string gap = {};  ///< why it has no exact value; empty if it has one
 };
 
-/// Tensors first, then the steps in program order, then what is inside of ops.
+/// Tensors first, then the steps in program order, then values inside ops.
 using ExactProgram = std::vector<ProgramValue>;
 
 enum class Agreement { kEqual, kDiffers, kUndecided };
 /// Compares two exact values that are known to within their errors and an additional `slack`.
 Agreement Compare(const Reference& a, const Reference& b, double slack);
-/// The first place of `a.elements` that differs; nothing where all are equal. Both have the same elements.
+/// The first place of `a.elements` that differs; nothing if all are equal. Both have the same elements.
 std::optional<size_t> FirstDifferent(const ProgramValue& a, const ProgramValue& b);
 /// Whether the two have the same elements, all known to be equal.
 bool AreEqual(const ProgramValue& a, const ProgramValue& b);
@@ -57,7 +57,7 @@ std::vector<int> Align(const ExactProgram& of, const ExactProgram& in, const std
 /// The first step in which two programs differ.
 struct ExactParting {
   std::string step;  ///< of g
-  std::string of_f;  ///< what f has in its place; empty: nothing of that kind
+  std::string of_f;  ///< the counterpart in f; empty: none
   /// The first step of f on a path to the result whose operands g has too, and whose value g does not have.
   std::string only_f;
   /// Names of the values whose exact elements are shown: `step` and `of_f`, or else the first later values
@@ -66,7 +66,7 @@ struct ExactParting {
   int64_t element = 0;
   Reference f, g;
 };
-/// Nothing where every pair of results is equal. Each result has exact values.
+/// Nothing if every pair of results is equal. Each result has exact values.
 std::optional<ExactParting> FindParting(const ExactProgram& f, const ExactProgram& g,
                                         const std::vector<ResultPair>& results);
 

@@ -103,7 +103,7 @@ class Booking {
 bool CanBeSummed(const TensorData& tensor) {
   if (!IsFloating(tensor.dtype)) return false;
   constexpr double kMost =
-      0x1p1000;  // differences of what is below are finite, and so are their products as long doubles
+      0x1p1000;  // differences of smaller numbers are finite, and so are their products as long doubles
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (!(std::fabs(tensor.At(i)) < kMost)) return false;
   }

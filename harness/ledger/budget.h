@@ -9,7 +9,7 @@
 
 namespace ulpscope {
 
-/// How elements of one value come to be, from their exact results to what a backend gave. All are finite, and as many.
+/// The path of some elements of one value from their exact results to a backend's. All are finite, and as many.
 struct BudgetWalk {
   struct Hybrid {
     std::string step;                    ///< the values of the steps up to this one are the backend's

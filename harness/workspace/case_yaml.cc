@@ -38,7 +38,7 @@ std::string Quote(std::string_view text) {
   return quoted + "\"";
 }
 
-/// Text that must stay text: quoted where it would read as something else.
+/// Text that must stay text: quoted if it would read as something else.
 std::string SpellText(std::string_view text) {
   const bool other = LooksLikeNumber(text) || IsAmbiguousWord(text) || text == "true" || text == "false";
   return IsPlain(text) && !other ? std::string(text) : Quote(text);

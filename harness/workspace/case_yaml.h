@@ -1,5 +1,4 @@
-// A case written back as YAML: what a repro bundle carries. Sweeps are expanded and file-level defaults
-// filled in.
+// A case written back as YAML, for repro bundles. Sweeps are expanded and file-level defaults filled in.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace ulpscope {
 
-/// Keeps what is expected of every backend.
+/// Keeps the expectations for every backend.
 inline constexpr std::string_view kEveryBackend;
 
 /// A case file with just this case (`expect` reduced to `backend`). It is loaded again before it is returned: an error

@@ -59,7 +59,7 @@ void Take(Case test_case, std::string selector, Workspace* workspace) {
   workspace->cases.push_back(std::move(test_case));
 }
 
-/// FILE/NAME: the cases of FILE.yaml, or FILE, among which NAME is looked for.
+/// FILE/NAME: the cases of FILE.yaml, or FILE, among which NAME is searched.
 std::optional<std::string> FileOf(const std::string& what) {
   const std::string path = what.substr(0, what.find_first_of("[~"));
   for (size_t slash = path.rfind('/'); slash != path.npos && slash > 0; slash = path.rfind('/', slash - 1)) {

@@ -41,7 +41,7 @@ struct FoundRun {
 /// few of them, and their number. States if there is no run.
 std::vector<std::string> ResultsAtHand(const std::string& dir, const std::string& command);
 
-/// OpenWorkspace, where the case `id` that FindRun takes is looked at before an adapter is started.
+/// OpenWorkspace, but the case `id` of FindRun is read before an adapter is started.
 Result<Workspace> OpenForCase(const std::string& dir, const std::string& id,
                               const std::vector<std::string>& adapters);
 
