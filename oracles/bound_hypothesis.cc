@@ -1,4 +1,4 @@
-// What a model makes of an element: an interval, every value that some order gives, one order.
+// The results that a model allows for an element: an interval, every value that some order gives, one order.
 #include "oracles/bound_hypothesis.h"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ class BoundHypothesis : public Hypothesis {
     const PlainSums::Sum* sum = plain->At(at);
     if (sum == nullptr) return false;
     if (plain->IsExact(at, acc)) return false;
-    // Whatever rounds the bound of a sum is monotone, and leaves `stored` as it is. A radius beyond what is stored makes
-    // the interval more than a point.
+    // Every rounding of the sum's bound is monotone, and leaves `stored` unchanged. A radius beyond `stored` makes the
+    // interval more than a point.
     const double radius = (relative_ * sum->magnitude + absolute_) * (1 - 0x1p-20 - plain->relative()),
                  most = radius - plain->ErrorOf(sum->magnitude);
     return std::fabs(stored - sum->sum) <= most * (1 - 0x1p-20);
@@ -184,11 +184,11 @@ class BoundHypothesis : public Hypothesis {
     // MID and OUT of the root do not matter here: hypotheses that differ in them alone share a simulation.
     std::string key = std::to_string(bank_->node) + "|" + std::to_string(order) + "|" + binding_.term_key +
                       "|" + AccWord(choice_.acc) + "|" + KeyOf(choice_);
-    // One double holds what narrower roundings need (ToOdd). A store in binary64 is made here, from the pair.
+    // One double holds what narrower roundings need (ToOdd). An output in binary64 is rounded here, from the pair.
     const RoundSpec& out = choice_.out;
     const bool whole = choice_.mid.none() && out.format != nullptr && out.format->precision > 51;
     if (whole) key += "|" + OutWord(out);
-    // Few elements are asked for before many, which begin with them.
+    // Few elements are requested before many, which begin with them.
     for (const int64_t element : elements.first(std::min<size_t>(elements.size(), 2)))
       key += ":" + std::to_string(element);
     Simulated& known = shared_->simulations[std::move(key)];
@@ -204,7 +204,7 @@ class BoundHypothesis : public Hypothesis {
   }
 
  private:
-  /// What the root adds to its products.
+  /// The addend of the root's products.
   TwoDoubles Addend(int64_t at) const {
     return Multiply(TwoDoubles{.hi = Root().Get<Contraction>().beta, .lo = 0},
                     Probe().At(Root().args[2], at));
@@ -278,7 +278,7 @@ class BoundHypothesis : public Hypothesis {
     if (root.kind != NodeKind::kDiv) return std::nullopt;
     const PlanNode& by = shared_->plan.at(shared_->plan.Root(root.args[1]));
     const IntegerRatio* ratio = by.If<IntegerRatio>();
-    // Of a quotient that is stored in binary64 one double does not hold enough.
+    // One double does not have enough bits for a quotient that is stored in binary64.
     const bool whole = ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&
                        (IsPowerOfTwo(by) || choice_.out.format->precision <= Binary32().precision);
     const int sum = shared_->plan.Root(root.args[0]);
@@ -294,7 +294,7 @@ class BoundHypothesis : public Hypothesis {
     return names;
   }
 
-  /// Sums of tensors of the case in float32, or their mean, and no rounding on the way.
+  /// Sums of tensors of the case in float32, or their mean, and no intermediate rounding.
   bool HasFurther() const {
     const AccSpec& acc = binding_.acc;
     if (!acc.binary() || acc.format != &Binary32() || acc.rounding != Rounding::kNearestEven ||

@@ -115,14 +115,13 @@ bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat&
   return widest <= format.precision && format.emin <= -126;
 }
 
-/// The only sum on the way to a value, where nothing but copies, and what else rounds nothing, follows it.
+/// The only sum before a value, if only copies and other steps that round nothing follow it.
 struct OnlySum {
   const PlanNode* sum = nullptr;  ///< null where there is none
   int64_t terms = 0;
-  const FloatFormat* term = nullptr;  ///< that holds each of them; null where none is known
-  int bits = 0;                       ///< that each of them has at most, where that is known
-  const FloatFormat* stored =
-      nullptr;  ///< what the finished sum is rounded to first, to nearest; null where otherwise
+  const FloatFormat* term = nullptr;    ///< that holds each of them; null where none is known
+  int bits = 0;                         ///< that each of them has at most, where that is known
+  const FloatFormat* stored = nullptr;  ///< first rounding of the finished sum, to nearest; else null
 };
 
 /// A finished sum is divided by a power of two: its bits are the quotient's, but for the ends of a format's range.
@@ -132,7 +131,7 @@ bool KeepsBits(const Plan& plan, const PlanNode& node) {
 
 OnlySum OnlySumOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
   OnlySum only;
-  // Longer ones, which most banks list thousands of models of, round on their way.
+  // Longer sums have intermediate roundings, and most candidate models are for those.
   if (path.reductions.size() != 1 || path.reduction_length > 2) return only;
   const PlanNode& sum = plan.at(path.reductions.front());
   only.sum = &sum;
@@ -164,9 +163,10 @@ OnlySum OnlySumOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   return only;
 }
 
-/// Rounded to nearest into the same format, which a wide one before it leaves as if it had not been there: where it keeps the only term, or
-/// has the bits to round a sum of two terms twice as if once (S. Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30,
-/// 1995: 2p + 2 bits; that the first one may cut follows from where the bits of the smaller term begin).
+/// True if rounding to nearest into the same format leaves a wide rounding before it without effect: it keeps the only
+/// term, or has the bits to round a sum of two terms twice as if once (S. Figueroa, "When is double rounding
+/// innocuous?", SIGNUM Newsletter 30, 1995: 2p + 2 bits; that the first one may truncate follows from where the bits of
+/// the smaller term begin).
 bool IsNoDetour(const OnlySum& only, const FloatFormat& format, const FloatFormat& stored) {
   if (only.term == nullptr || !Holds(format, *only.term)) return false;
   return only.terms == 1 ||
@@ -178,7 +178,8 @@ bool IsAddedOnce(const OnlySum& only) {
   return only.sum != nullptr && (only.sum->kind == NodeKind::kReduce ? only.terms <= 2 : only.terms == 1);
 }
 
-/// An exact sum of exact products gives whatever sums in `acc` do: what is added to nothing, or once, is rounded once, by the store.
+/// True if an exact sum of exact products gives the same as sums in `acc`: a term that is added to nothing, or once, is
+/// rounded once, by the output rounding.
 bool AddsNothing(const OnlySum& only, const AccSpec& acc) {
   if (!IsAddedOnce(only) || acc.exact() || acc.subnormals != Subnormals::kGradual) return false;
   // The last bits of one product lie no further below the sum of its exponents than it has bits.
@@ -216,7 +217,7 @@ void DropIdentities(const FloatFormat* current, FormatChain* formats) {
   *formats = std::move(kept);
 }
 
-/// `stored_from`: what is stored has this format.
+/// `stored_from`: the format of the value before its output rounding.
 void SimplifyStore(const ValuePath& path, const FloatFormat* stored_from, Choice* choice) {
   // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding
   // once.
@@ -264,7 +265,7 @@ Choice WithoutIdentities(const Plan& plan, const ValuePath& path, Choice choice)
   const bool one_term = only.sum != nullptr && only.terms == 1 && choice.acc.exact();
   if (one_term && only.stored != nullptr && choice.prod.rounds_to(*only.stored)) choice.prod = {};
 
-  // A copy into another dtype computes nothing: a rounding before its store is a rounding of what it copies.
+  // A copy into another dtype computes nothing: a rounding before its output is a rounding of the copied value.
   const PlanNode& root = plan.at(path.root);
   if (!choice.mid.none() && (root.kind == NodeKind::kCast || root.kind == NodeKind::kStore)) {
     const int source = plan.Root(root.args[0]);
@@ -277,7 +278,7 @@ Choice WithoutIdentities(const Plan& plan, const ValuePath& path, Choice choice)
   std::erase_if(choice.cuts, [&](const auto& entry) {
     return entry.second.empty() || !Contains(path.cut_points, entry.first);
   });
-  // Of one term, what it is in.
+  // For one term, the format of that term.
   const FloatFormat* before = one_term && choice.cuts.empty() ? OnlySumOf(plan, path, choice).term
                                                               : OperationFormat(plan, path.root, choice);
   if (!choice.mid.none() && before != nullptr && Holds(*choice.mid.format, *before)) choice.mid = {};
@@ -292,7 +293,7 @@ Choice WithoutIdentities(const Plan& plan, const ValuePath& path, Choice choice)
 
 Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   Choice without = WithoutIdentities(plan, path, choice);
-  // Of one term or two, what is gone after a rounding may leave that one without effect.
+  // With one term or two, dropping a later rounding may leave the one before it without effect.
   while (path.reduction_length <= 2 && without != choice) {
     choice = std::move(without);
     without = WithoutIdentities(plan, path, choice);
@@ -338,8 +339,7 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   for (const auto& [cut, formats] : choice.cuts) {
     for (const FloatFormat* const& format : formats) {
       RoundSpec spec = ToNearest(*format);
-      // A truncating backend truncates its intermediate stores too; what the program casts is rounded as
-      // casts are.
+      // A truncating backend truncates its intermediates too; the program's casts are rounded as casts are.
       if (plan.at(cut).kind != NodeKind::kCast && &format == &formats.back()) spec.rounding = choice.mode;
       binding.store[static_cast<size_t>(cut)].push_back(spec);
     }

@@ -1,10 +1,9 @@
-// Choice: one candidate model, brought into canonical form, and what it is as a model and to an arithmetic.
+// Choice: one candidate model in canonical form, as a precision model and as an arithmetic's binding.
 //
-// A choice names, for one value, the rounding of each wide operand, the product, the accumulator, MID and OUT
-// of the last operation, and a format (or none) for each cut point, that is each intermediate which a backend
-// may or may not round. Roundings that are the identity for their choice are dropped, so that one behaviour
-// has one name: bfloat16 products in float32 are exact, a float32 accumulator stored in float32 is not
-// rounded again.
+// A choice names, for one value, the rounding of each wide operand, the product, the accumulator, MID and OUT of the
+// last operation, and a format (or none) for each cut point, that is each intermediate which a backend may or may not
+// round. Roundings that are the identity for their choice are dropped, so that one behaviour has one name: bfloat16
+// products in float32 are exact, a float32 accumulator stored in float32 is not rounded again.
 #pragma once
 
 #include <map>
@@ -24,7 +23,7 @@ struct Choice {
   AccSpec acc = {};
   RoundSpec mid = {}, out = {};
   CutChoice cuts = {};
-  Rounding mode = Rounding::kNearestEven;  ///< of the stores that the program does not ask for, OUT apart
+  Rounding mode = Rounding::kNearestEven;  ///< of roundings that the program does not request, OUT apart
 
   bool operator==(const Choice&) const = default;
 };

@@ -115,7 +115,7 @@ Dyadic Whole(NodeKind kind, const Dyadic& x) {
     default:
       break;
   }
-  // To even: half a unit more, cut; one less where that met an odd whole number exactly.
+  // To even: add half a unit and truncate; one less if that met an odd whole number exactly.
   const Dyadic raised = x + Dyadic{.m = 1, .e = -1}, whole = Floor(raised);
   const Dyadic half = Floor(Dyadic{.m = whole.m, .e = whole.e - 1});
   const bool odd = Compare(half + half, whole) != 0;
@@ -208,7 +208,7 @@ TwoDoubles Fmod(TwoDoubles a, TwoDoubles b) {
 
 // ---- order
 
-bool IsNoNumber(Interval) { return false; }  // asked only where none may be one
+bool IsNoNumber(Interval) { return false; }  // called only where none may be one
 bool IsNoNumber(TwoDoubles a) { return std::isnan(a.hi); }
 
 /// Orders by the lower or by the upper ends of enclosures.
@@ -221,7 +221,7 @@ struct ComparedBy {
   bool operator()(TwoDoubles a, TwoDoubles b) const { return IsBelow(a, b) == Answer::kYes; }
 };
 
-/// Which element stands at the place; of those that compare alike the earlier one stands first.
+/// The element at the place; among equal elements the earlier one comes first.
 template <class Value>
 size_t At(const Ranking& ranking, std::span<const Value> line, ComparedBy below) {
   std::vector<size_t> order(line.size());
@@ -237,7 +237,8 @@ size_t At(const Ranking& ranking, std::span<const Value> line, ComparedBy below)
   return *place;
 }
 
-/// The first and the last element that may stand at the place: as many stand before it for certain, and as many behind.
+/// The first and the last element that may be at the place, by the numbers of elements that are certainly before and
+/// after it.
 template <class Value>
 std::pair<int64_t, int64_t> PlacesOf(const Ranking& ranking, std::span<const Value> line) {
   const auto before = [&](size_t i, size_t j) {  // for certain

@@ -19,7 +19,7 @@ Real ChoiceOf(NodeKind kind, std::span<const Real> args);
 Interval ChoiceOf(NodeKind kind, std::span<const Interval> args);
 TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args);
 
-/// The element of a line at a place of its order, or the number of that element: of enclosures that overlap, everything that it may be.
+/// The element at a place of a row's order, or its number: for enclosures that overlap, everything that it may be.
 Real RankOf(const PlanNode& node, std::span<const Real> line);
 Interval RankOf(const PlanNode& node, std::span<const Interval> line);
 TwoDoubles RankOf(const PlanNode& node, std::span<const TwoDoubles> line);

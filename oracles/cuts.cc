@@ -16,13 +16,12 @@ void AddUnique(std::vector<FormatChain>* options, FormatChain option) {
     options->push_back(std::move(option));
 }
 
-/// A rounding through `format` before the declared store.
+/// A rounding through `format` before the declared output rounding.
 FormatChain Through(const FloatFormat& format, const FloatFormat& own) {
   return Holds(own, format) ? FormatChain{&format} : FormatChain{&format, &own};
 }
 
-/// Rounding options of one intermediate. A lone cut point is tried at every format, several at the likely
-/// ones.
+/// Rounding options of one intermediate. A single cut point is tried in every format, several in the likely ones.
 std::vector<FormatChain> CutOptions(const Plan& plan, const ValuePath& path, int id) {
   const PlanNode& node = plan.at(id);
   std::vector<FormatChain> options{{}};

@@ -59,7 +59,7 @@ class EmulatedArithmetic {
   TwoDoubles Reduce(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> terms) const;
 
  private:
-  /// The step itself: other forms that the op's author names, and its store, come after it.
+  /// The step itself: other forms that the op's author names, and its output rounding, come after it.
   TwoDoubles Computed(const PlanNode& node, std::span<const TwoDoubles> args) const;
   SumTerm OneProduct(const std::array<RoundSpec, 2>& in, TwoDoubles a, TwoDoubles b, bool aligned) const;
   const SumOrder& Order() const;

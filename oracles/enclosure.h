@@ -20,8 +20,8 @@
 
 namespace ulpscope {
 
-/// True where numbers whose magnitudes sum up to `magnitude` can overflow `acc` in some order; `relative` is the
-/// RelativeBound() of so many.
+/// True if numbers whose magnitudes sum up to `magnitude` can overflow `acc` in some order; `relative` is the
+/// RelativeBound() for their count.
 bool MayOverflow(const AccSpec& acc, double magnitude, double relative);
 
 class EnclosureArithmetic {
@@ -33,8 +33,8 @@ class EnclosureArithmetic {
   static double ToDouble(Interval value) { return value.lo; }
   EvaluationCache* cache() const { return cache_; }
 
-  /// `alone`: a sum that nothing is folded into, so that its terms are known bit by bit; -1 for none. The terms of other sums may
-  /// be scaled by what follows, or take part in what else is added: their bounds allow for that.
+  /// `alone`: a sum that nothing is folded into, so that its terms are known bit by bit; -1 for none. Terms of other
+  /// sums may be scaled by later steps, or be part of a larger sum: their bounds allow for that.
   EnclosureArithmetic(const Binding* binding, EvaluationCache* cache, int alone = -1)
       : binding_(binding), cache_(cache), alone_(alone) {}
 
@@ -72,7 +72,7 @@ class EnclosureArithmetic {
   const Binding* binding_;
   EvaluationCache* cache_;
   int alone_;
-  std::vector<std::shared_ptr<PlainSums>> plain_;  ///< by node, once asked for
+  std::vector<std::shared_ptr<PlainSums>> plain_;  ///< by node, after its first use
   mutable int64_t counted_ = -1;                   ///< the count of bound_
   mutable double bound_ = 0;
 };

@@ -10,8 +10,8 @@
 namespace ulpscope {
 namespace {
 
-/// What any order of a narrow plain accumulator makes of at most two terms that it holds. Wide ones may take in products that
-/// were not rounded before.
+/// The sum of at most two terms that a narrow plain accumulator holds, the same in any order. Wide ones may take
+/// products that were not rounded before.
 std::optional<double> OneSum(const AccSpec& acc, const TermSum& sum) {
   if (sum.count < 0 || sum.count > 2 || !acc.binary() || acc.partial != nullptr || acc.combine != nullptr ||
       acc.format->precision >= Binary32().precision)
@@ -22,8 +22,8 @@ std::optional<double> OneSum(const AccSpec& acc, const TermSum& sum) {
   return StoreIn(acc, TwoSum(sum.first, sum.second));
 }
 
-/// Every order of `acc` gives the one number of `sum`. Of what is added nothing is known that would tell a block unit's alignment
-/// but that it has no bit below those of normal numbers.
+/// True if every order of `acc` gives the one number of `sum`. The alignment of a block unit is unknown, except that no
+/// term has a bit below those of normal numbers.
 bool IsExact(const AccSpec& acc, const TermSum& sum) {
   return sum.lo == sum.hi && (acc.block == 0 || sum.lowest >= Binary16().emin) &&
          SumsExactly(acc, sum.lowest, (std::fabs(sum.lo) + sum.magnitude) / 2);
@@ -31,8 +31,8 @@ bool IsExact(const AccSpec& acc, const TermSum& sum) {
 
 }  // namespace
 
-/// Terms that are not finite for certain: an infinity of one sign makes the sum that infinity, unless the others
-/// overflow to the opposite one on the way.
+/// Terms that are certainly not finite: an infinity of one sign makes the sum that infinity, unless intermediate sums
+/// of the others overflow to the opposite one.
 struct BrokenTerms {
   bool up = false, down = false, none = false;  ///< an infinity of either sign, a NaN
 
@@ -132,7 +132,7 @@ std::optional<Interval> EnclosureArithmetic::FromPlainSum(const PlanNode& node, 
     return Finish(node, id, {.lo = lo, .hi = hi, .magnitude = of}, nullptr, passes);
   };
   const Interval most = at(low, high, magnitude * (1 + share));
-  // What is less lies inside it.
+  // Smaller magnitudes lie inside it.
   if (most.lo == most.hi && !most.special) return most;
   const Interval below = at(low, low, magnitude * (1 - share)),
                  above = at(high, high, magnitude * (1 - share));
@@ -141,8 +141,8 @@ std::optional<Interval> EnclosureArithmetic::FromPlainSum(const PlanNode& node, 
   return most;
 }
 
-/// The products of the pieces of two split operands. Operands that are intervals keep their whole product,
-/// widened by what the left-out passes can be: the last pieces are below 2^-p of the operand each.
+/// The products of the pieces of two split operands. Operands that are intervals keep their whole product, widened by a
+/// bound of the left-out passes: the last pieces are below 2^-p of the operand each.
 void EnclosureArithmetic::AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low,
                                     PairSum* high, double* magnitude) const {
   if (a.lo == a.hi && b.lo == b.hi) {
@@ -282,9 +282,9 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
     value = kEverything;
   }
   value = Stored(id, value);
-  // Where all terms together leave the format, some order overflows on its way to a sum that does not: to an
-  // infinity, and on to a NaN where it meets the other one. A sum that is finite in the end never did, but for one that is cut: it
-  // stops at the largest number, and goes on from there.
+  // If all terms together exceed the format, some order overflows in an intermediate sum although the total does not:
+  // to an infinity, and to a NaN if it meets the other one. A sum that is finite in the end never overflowed, except
+  // with truncation: it stops at the largest number, and continues from there.
   if (!MayOverflow(acc, sum.magnitude, Relative(count))) return value;
   if (acc.rounding != Rounding::kNearestEven) return kEverything;
   value.special = true;

@@ -1,4 +1,4 @@
-// A plan in which stored values stand between the steps that give them and those that read them.
+// A plan in which stored values replace the results of the steps that give them.
 #include "oracles/exact_rest.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool SameElements(const TensorData& a, const TensorData& b) {
   return true;
 }
 
-/// A copy of a plan with a node behind each of `stored`, which everything reads that read the node itself.
+/// A copy of a plan with a node after each of `stored`, read by everything that read the node itself.
 struct PlanOfStored {
   Plan plan;
   std::vector<int> slots;  ///< by node: which of `stored` it holds, or -1
@@ -37,7 +37,7 @@ struct PlanOfStored {
     for (size_t i = 0; i < from.nodes.size(); ++i) {
       PlanNode node = from.nodes[i];
       for (std::vector<int>* ids : {&node.args, &node.slack}) {
-        // A node that errs beside itself stays its own slack.
+        // A node in its own slack keeps itself there.
         for (int& id : *ids) id = id == static_cast<int>(i) ? Next() : read_as[static_cast<size_t>(id)];
       }
       const Shape shape = node.shape;

@@ -1,5 +1,5 @@
-// ExactRest: one value of a program of which some values are given, as a backend stored them, and the rest is computed exactly, to about
-// 2^-100 a step.
+// ExactRest: one value of a program of which some values are given, as a backend stored them, and the rest is computed
+// exactly, to about 2^-100 a step.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ namespace ulpscope {
 struct StoredStep {
   std::string name;
   TensorData data;
-  /// Root mean square of its errors, from the backend's own operands, as a part of that of its elements; 0: it is the exact result in
-  /// every element that was looked at.
+  /// Root mean square of its errors on the backend's own operands, relative to that of its elements; 0: it is the exact
+  /// result in every element that was looked at.
   double error = 0;
 };
 
-/// How one hybrid comes to be, by stored step.
+/// The construction of one hybrid, by stored step.
 struct HybridOfSteps {
   std::vector<bool> given;  ///< what is not, is computed
-  /// True: each computed step is rounded once to the dtype that it is stored in; false: it is read unrounded.
+  /// True: each computed step is rounded once to its stored dtype; false: it is read unrounded.
   bool rounds = false;
-  int in_float32 = -1;  ///< the stored step that is rounded to float32 in the place of its dtype; -1: none
+  int in_float32 = -1;  ///< the stored step that is rounded to float32 instead of its dtype; -1: none
 };
 
 class ExactRest {
  public:
   virtual ~ExactRest() = default;
-  /// The stored steps that the value depends on, in the order in which they came; the value itself is the
-  /// last one if it is stored.
+  /// The stored steps that the value depends on, in their original order; the value itself is the last one if it is
+  /// stored.
   virtual const std::vector<StoredStep>& steps() const = 0;
   /// Terms of sums and elementwise steps that `elements` elements of the value rest on.
   virtual int64_t Work(int64_t elements) const = 0;
@@ -53,10 +53,9 @@ class ExactRest {
 /// How many hybrids are evaluated at the cost of little more than one.
 constexpr int64_t kHybridsAtOnce = 8;
 
-/// Opens the exact rest of `value` of `c`, in which casts named `unrounded` round nothing. `stored`: in
-/// program order; steps that the value does not depend on, and steps that the oracle does not know, are left
-/// out. Fails if the value has no exact result, or if two stored values are one value in exact arithmetic and
-/// yet differ.
+/// Opens the exact rest of `value` of `c`, in which casts named `unrounded` round nothing. `stored`: in program order;
+/// steps that the value does not depend on, and steps unknown to the oracle, are left out. Fails if the value has no
+/// exact result, or if two stored values are equal in exact arithmetic and yet differ.
 Result<std::unique_ptr<ExactRest>> OpenExactRest(const Case& c, std::map<std::string, TensorData> inputs,
                                                  const std::set<std::string>& unrounded,
                                                  const std::string& value, std::vector<StoredStep> stored);

@@ -183,8 +183,8 @@ class Walker {
     memory_[step.as] = step.out.empty() ? MemoryOf(step, call, result) : memory_[step.out];
   }
 
-  /// A view shares its operand's memory; a clone is a view in the plan alone, and a cast to the dtype that
-  /// stands already is the operand itself.
+  /// A view shares its operand's memory; a clone is a view in the plan alone, and a cast to the current dtype is the
+  /// operand itself.
   int MemoryOf(const Step& step, const OpCall& call, int result) {
     for (size_t i = 0; i < call.args.size() && step.op != "clone"; ++i) {
       const int arg = call.args[i];
@@ -213,7 +213,7 @@ class Walker {
     Name(after, step.as.empty() ? name : step.as);
   }
 
-  /// `after` is what stands in the memory of `name` from here on: for every name that shows the same of it.
+  /// `after` is the new content of the memory of `name`, for every name that shows the same part of it.
   void Write(const Step& step, const std::string& name, int before, int after) {
     for (auto& [other, node] : env_) {
       if (memory_[other] != memory_[name]) continue;
@@ -223,14 +223,14 @@ class Walker {
     }
   }
 
-  /// Autograd goes on to see the variable `before`, whose data became `after`.
+  /// Autograd continues to see the variable `before`, whose data became `after`.
   void StandFor(int before, int after) {
     const auto known = low_.identity.find(before);
     low_.identity[after] = known == low_.identity.end() ? before : known->second;
     low_.needs_grad[static_cast<size_t>(after)] = low_.needs_grad[static_cast<size_t>(before)];
   }
 
-  /// out=: the result has the buffer's dtype. The store is part of the op, not a cast of the program's own.
+  /// out=: the result has the buffer's dtype. That rounding is part of the op, not a cast of the program's own.
   int IntoBuffer(int result, const Step& step) {
     const auto buffer = env_.find(step.out);
     if (buffer == env_.end()) throw LoweringError{"out= names '" + step.out + "', which is not defined here"};
@@ -301,7 +301,7 @@ class Walker {
     Name(after, name);
   }
 
-  /// w.detach_().requires_grad_(): the same data under a variable of its own, which keeps the gradient that it has.
+  /// w.detach_().requires_grad_(): the same data under a separate variable, which keeps its gradient.
   void Detach(const Step& step) {
     const std::string& name = step.of.at(0).name;
     const int before = Operand_(step.of.at(0));

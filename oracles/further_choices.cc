@@ -50,7 +50,8 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
   std::vector<Choice> choices;
   std::set<std::string> seen;
   for (const size_t set : sets) {
-    // Of a wide result the steps are tried in bfloat16 alone; a total has the bits of what it was summed in, which may be float16.
+    // For a wide result the steps are tried in bfloat16 only; a total has the bits of its accumulator, which may be
+    // float16.
     const bool wide = FormatOf(observed)->precision > Binary16().precision;
     for (const FloatFormat* total : {narrow, wide ? &Binary16() : narrow}) {
       Choice one = declared;
@@ -83,7 +84,7 @@ std::vector<Choice> EnumerateKept(const Plan& plan, const ValuePath& path, DType
 std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed) {
   std::vector<Choice> choices;
   if (!path.has_products) return choices;
-  // Hardware's mode takes all operands; whether it took one that has no subnormals no result tells.
+  // A hardware mode applies to all operands; no result shows whether it applied to one without subnormals.
   const RoundSpec drops = *ParseIn("as_is+daz");
   std::map<std::string, RoundSpec> all;
   std::vector<std::map<std::string, RoundSpec>> dropped;

@@ -1,4 +1,4 @@
-// Enumerates precision models: operands, products, accumulators and stores that kernels combine.
+// Enumerates precision models: the operands, products, accumulators and output roundings that kernels combine.
 #include "oracles/hypothesis.h"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ std::vector<Readings> EnumerateIn(const ValuePath& path) {
     // A format of as many bits and another range changes nothing but what overflows.
     const auto loses = [&](const std::string& operand) {
       const int bits = FormatOf(path.operands.at(operand))->precision, each = spec.format->precision;
-      // Pieces that hold the operand, of which every product is kept, are the operand: a product of piece i and piece j has
-      // weight i + j, and three passes keep weights up to 1, six up to 2, nine all.
+      // If the pieces hold the whole operand, and every product is kept, splitting has no effect: a product of piece i
+      // and piece j has weight i + j, and three passes keep weights up to 1, six up to 2, nine all.
       const int pieces = (bits + each - 1) / each;
       const int kept = spec.passes == 3 ? 1 : spec.passes == 6 ? 2 : 4;
       if (spec.pieces > 1 && pieces <= spec.pieces && 2 * (pieces - 1) <= kept) return false;
@@ -67,7 +67,7 @@ std::vector<Readings> EnumerateIn(const ValuePath& path) {
 /// would join every set that holds a rounding of the result.
 constexpr int64_t kLeastSplit = 128;
 
-/// Partial sums of products are seen by their store; those of single values only where the values are wider, and no step
+/// Roundings of partial sums of products are visible; those of single values only if the values are wider, and no step
 /// comes after the sum.
 bool ShowsPartials(const Plan& plan, const ValuePath& path, const AccSpec& acc) {
   if (path.has_products) return true;
@@ -77,8 +77,8 @@ bool ShowsPartials(const Plan& plan, const ValuePath& path, const AccSpec& acc) 
   });
 }
 
-/// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the operands'
-/// format or the result's; units of 13 fraction bits take float8.
+/// The possible accumulators on a value's path. Partial sums of split-K are stored in the operands' format or the
+/// result's; units of 13 fraction bits take float8.
 std::vector<AccSpec> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
   if (path.reductions.empty() && !path.has_inner) return {AccSpec{}};
   // Steps of a composite without a sum have a format, but no accumulator.
@@ -95,7 +95,8 @@ std::vector<AccSpec> AccumulatorsFor(const Plan& plan, const ValuePath& path, DT
   for (const auto& [operand, dtype] : path.operands) add(dtype);
   add(plan.at(path.root).dtype);
   add(observed);
-  // A sum that one block holds is rounded once, into the format of the result: that is its store, and no narrow sum.
+  // A sum that one block holds is rounded once, into the format of the result: that is its output rounding, and no
+  // narrow sum.
   const PlanNode& root = plan.at(path.root);
   const bool alone =
       IsReduction(root.kind) && root.args.size() <= 2 && root.alpha() == 1 && path.reductions.size() == 1;
@@ -187,12 +188,12 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
         if (!GoTogether(path, in, prod, acc)) continue;
         for (const auto& cut : cuts) {
           for (const RoundSpec& mid : mids) {
-            // A partial sum's rounding and a compensated sum are what such kernels do before their store.
+            // Kernels with partial sums or compensated sums make no other rounding before the output.
             if (!mid.none() && (acc.partial != nullptr || acc.in_two_words())) continue;
             for (const Rounding mode :
                  {Rounding::kNearestEven, Rounding::kTowardZero, Rounding::kNearestAway}) {
-              // Ties away from zero: what adding half of the last place and cutting gives. A kernel that does
-              // so does it once, to a wide sum or product; of functions no result is a tie.
+              // Ties away from zero: the effect of adding half of the last place and truncating. A kernel that does so
+              // does it once, to a wide sum or product; no result of a function is a tie.
               const bool plain = ties && in.empty() && prod.none() && mid.none() &&
                                  (acc.exact() || (acc.binary() && acc.wide()));
               if (mode == Rounding::kNearestAway && !plain) continue;
@@ -203,8 +204,7 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
                             .out = {.format = FormatOf(observed), .rounding = mode},
                             .cuts = cut,
                             .mode = mode};
-              // A cast that the program asks for is rounded as casts are, whatever the mode of the stores
-              // before it.
+              // A cast that the program requests is rounded as casts are, whatever the mode of the roundings before it.
               if (plan.at(path.root).kind == NodeKind::kCast) choice.out = ToNearest(*FormatOf(observed));
               choice = Canonical(plan, path, std::move(choice));
               std::string key = ModelOf(plan, path, choice).Name() + KeyOf(choice);
@@ -222,7 +222,7 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
   std::vector<Choice> choices;
   std::set<std::string> seen;
   const bool sums = !path.reductions.empty() || path.has_inner;
-  // A product in float32 that is then stored in 16 bits is rounded twice: few bits times a number with many lie near ties.
+  // A product in float32 with a 16-bit output is rounded twice: few bits times a number with many lie near ties.
   std::vector<RoundSpec> mids{{}};
   const PlanNode& root = plan.at(path.root);
   if (!IsReduction(root.kind) && root.kind != NodeKind::kCast &&
@@ -260,8 +260,8 @@ AsExact FindAsExact(const Plan& plan, const ValuePath& path, DType observed) {
     choice.prod = *ParseProd(each);
     if (as_exact(choice)) found.prod.push_back(choice.prod);
   }
-  // One product and a bias, which an order that begins with the bias adds in one rounding: where that is to the format of the store, it
-  // does what the store does.
+  // One product and a bias, which an order that begins with the bias adds in one rounding: if that is to the output's
+  // format, it equals the output rounding.
   const PlanNode& root = plan.at(path.root);
   const FloatFormat& stored = *FormatOf(observed);
   if (root.kind == NodeKind::kContract && root.args.size() == 3 && root.terms() == 1 && root.alpha() == 1) {

@@ -27,8 +27,8 @@ std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType o
 AsExact FindAsExact(const Plan& plan, const ValuePath& path, DType observed);
 std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType observed);
 
-/// Sums in float32 and sets of the steps inside the op rounded to its 16-bit format, at most `most` of them: all of the steps and
-/// single ones first. `path` has all named steps for cut points.
+/// Sums in float32 and sets of the steps inside the op rounded to its 16-bit format, at most `most` of them: all of the
+/// steps and single ones first. `path` has all named steps as cut points.
 std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most);
 
 /// One step inside the op rounded to `format`, and nothing else: a choice for each step. `path` as for EnumerateSteps.

@@ -1,8 +1,8 @@
-// LanedArithmetic: a program in exact arithmetic, to about 2^-100 a step (functions: kFunctionError), several times at once: in each lane
-// other values of the program are given, and the rest is computed.
+// LanedArithmetic: a program in exact arithmetic, to about 2^-100 a step (functions: kFunctionError), several times at
+// once: in each lane other values of the program are given, and the rest is computed.
 //
-// Hybrids of one program (harness/ledger/hybrid.h) differ in a few values each. Lanes share what a value costs beside its arithmetic: the
-// walk through the plan, what is remembered, the operands that are gathered.
+// Hybrids of one program (harness/ledger/hybrid.h) differ in a few values each. Lanes share the costs of a value other
+// than its arithmetic: the walk through the plan, the caches, the gathered operands.
 #pragma once
 
 #include <array>
@@ -34,19 +34,19 @@ struct Laned {
   }
 };
 
-/// A value that a step stores, and what each lane makes of it.
+/// A value that a step stores, and how each lane uses it.
 struct StoredValue {
   const TensorData* data = nullptr;
-  std::vector<bool> given = {};  ///< by lane: read as it was stored
-  /// By lane, of what is not given: the format that it is rounded to once; null: it is read unrounded.
+  std::vector<bool> given = {};  ///< by lane: read as stored
+  /// By lane, for values that are not given: the format that it is rounded to once; null: it is read unrounded.
   std::vector<const FloatFormat*> rounded = {};
   bool given_everywhere = false;
 };
 
-/// How far what a step stored lies from its exact result of the same operands.
+/// The distance of a step's stored result from its exact result on the same operands.
 struct StepError {
   bool any = false;                    ///< more than exact functions err by
-  double squares = 0, of_squares = 0;  ///< summed: of errors, and of what was stored
+  double squares = 0, of_squares = 0;  ///< sums: of errors, and of stored values
 
   void Add(TwoDoubles exact, double stored) {
     if (SameValue(exact.hi, stored) && exact.lo == 0) return Count(0, stored);
@@ -55,7 +55,7 @@ struct StepError {
     any = any || !(std::fabs(error) <= 0x1p-68 * std::fabs(stored));
     Count(error, stored);
   }
-  /// Root mean square of the errors, as a part of that of what was stored; infinite where something is no number.
+  /// Root mean square of the errors, relative to that of the stored values; infinite if something is no number.
   double Relative() const {
     if (!std::isfinite(squares)) return squares;
     return of_squares > 0 ? std::sqrt(squares / of_squares) : any ? 1 : 0;
@@ -76,8 +76,8 @@ class LanedArithmetic {
   static constexpr bool kNeedsSlack = false;
   static constexpr bool kSharesOperands = false;
 
-  /// `slots`: by node of the plan the number of the value in `stored` that its elements are, -1 for none. With `errors` everything is
-  /// computed, from operands that are given, and the errors of each stored value are added there.
+  /// `slots`: by node of the plan the index of its elements in `stored`, -1 for none. With `errors` everything is
+  /// computed, from given operands, and the errors of each stored value are added there.
   LanedArithmetic(const Binding* nothing_rounds, std::span<const int> slots,
                   std::span<const StoredValue> stored, std::vector<StepError>* errors = nullptr)
       : scalar_(nothing_rounds, nullptr, nullptr), slots_(slots), stored_(stored), errors_(errors) {}

@@ -38,7 +38,7 @@ int64_t Wrap(int64_t dim, size_t rank) {
   return wrapped;
 }
 
-/// PyTorch has no type for a float8 beside another; a product that asks for its dtype has one all the same.
+/// PyTorch has no common type of two float8 types; a product that requests its dtype has one all the same.
 DType Common(DType a, DType b) { return Promote(a, b).value_or(DType::kFloat32); }
 
 }  // namespace
@@ -89,7 +89,7 @@ int Lowering::Elementwise(NodeKind kind, std::vector<int> args, std::optional<DT
   if (dtype) {
     node.dtype = *dtype;
   } else {
-    // 0-dim operands (and Python scalars) take part in the type only when nothing else does.
+    // 0-dim operands (and Python scalars) take part in the type only if nothing else does.
     std::optional<DType> promoted, zero_dim;
     for (const int arg : args) {
       auto& into = at(arg).shape.empty() ? zero_dim : promoted;
@@ -241,7 +241,7 @@ int Lowering::Pick(int node, int64_t dim, int index) {
   if (IsFloating(at(index).dtype)) throw LoweringError{"an index is a tensor of whole numbers"};
   const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
   const auto at_axis = static_cast<std::ptrdiff_t>(axis);
-  // All axes of the numbers stand in place of that one.
+  // All axes of the numbers replace that one.
   const auto instead = [&](std::vector<int64_t> all, const std::vector<int64_t>& inside) {
     const auto place = all.erase(all.begin() + at_axis);
     all.insert(place, inside.begin(), inside.end());

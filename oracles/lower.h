@@ -75,10 +75,10 @@ class Lowering {
 
   Plan plan;
   // Autograd state.
-  std::vector<bool> needs_grad;      ///< by node
-  std::map<int, int> identity;       ///< data version made by set_data -> the node it stands for in autograd
-  std::map<int, std::string> leaf;   ///< identity node -> leaf name
-  std::map<std::string, int> grads;  ///< leaf -> accumulated gradient
+  std::vector<bool> needs_grad;                   ///< by node
+  std::map<int, int> identity;                    ///< data version made by set_data -> its node in autograd
+  std::map<int, std::string> leaf;                ///< identity node -> leaf name
+  std::map<std::string, int> grads;               ///< leaf -> accumulated gradient
   std::map<std::string, std::string> lost_grads;  ///< leaf -> why its gradient has no reference
   bool grad_enabled = true;
   std::optional<DType> autocast;  ///< compute dtype of matrix products in scope
@@ -90,8 +90,8 @@ class Lowering {
   };
   std::map<int, ViewOrigin> views;
 
-  /// Ops whose gradient frameworks compute in steps of its own, not step by step backwards: the node of the result -> the operand
-  /// that receives one, and what makes it of the gradient of the result.
+  /// Ops whose gradient frameworks compute in steps of its own, not step by step backwards: the node of the result ->
+  /// the operand that receives one, and the function from the result's gradient to it.
   struct OwnGradient {
     int operand = 0;
     std::function<int(Lowering&, int grad)> make;
@@ -104,8 +104,8 @@ struct LoweringError {
   std::string message;
 };
 
-/// One op: operands are nodes (scalars already made constants of dtype float64 in `scalars`), attributes
-/// stand in the step.
+/// One op: operands are nodes (scalars already made constants of dtype float64 in `scalars`), attributes are in the
+/// step.
 struct OpCall {
   const Step& step;
   std::vector<int> args;

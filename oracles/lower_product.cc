@@ -7,7 +7,7 @@
 namespace ulpscope {
 namespace {
 
-/// PyTorch has no type for a float8 beside another; a product that asks for its dtype has one all the same.
+/// PyTorch has no common type of two float8 types; a product that requests its dtype has one all the same.
 DType TypeOfProduct(DType a, DType b) { return Promote(a, b).value_or(DType::kFloat32); }
 
 }  // namespace

@@ -37,16 +37,17 @@ double UnitOf(const AccSpec& acc) {
 double RelativeBound(const AccSpec& acc, int64_t n) {
   if (acc.exact()) return 0;
   const auto steps = static_cast<double>(n);
-  // The chunk's float32 sum, its store, and at most n - 1 additions of partials.
+  // The chunk's float32 sum, its rounding to the stored format, and at most n - 1 additions of partials.
   if (acc.partial != nullptr)
     return Growth(0x1p-24, steps) +
            (1 + Growth(0x1p-24, steps)) *
                (Pow2(-acc.partial->precision) +
                 (1 + Pow2(-acc.partial->precision)) * Growth(Pow2(-acc.combine->precision), steps));
-  // Below 2^(emax-F), where 2^emax is at most the largest product or running sum of a block, each of n terms is cut once, and the running
-  // sum once in each of at most n steps, of which each rounds its result (at most 2^-23 of it, or 2^-F). A sum of parts begins with a
-  // zero, which is not cut, for each addition of one to another, to nearest in float32. A cut is counted against sum|t|, to which every
-  // running sum stays close: Growth covers its own error, and is largest where all steps err alike.
+  // Below 2^(emax-F), where 2^emax is at most the largest product or running sum of a block, each of n terms is
+  // truncated once, and the running sum once in each of at most n steps, of which each rounds its result (at most 2^-23
+  // of it, or 2^-F). A sum of parts begins with a zero, which is not truncated, for each addition of one to another, to
+  // nearest in float32. A truncation is counted against sum|t|, to which every running sum stays close: Growth covers
+  // its own error, and is largest if all steps err alike.
   if (acc.block > 0)
     return Growth(Pow2(-acc.fraction) + std::max(Pow2(-acc.fraction), Pow2(-24)) + Pow2(1 - acc.bits()),
                   steps);
@@ -76,7 +77,7 @@ bool SumsExactly(const AccSpec& acc, int lowest, double most) {
   };
   const bool held = acc.partial != nullptr ? holds(Binary32()) && holds(*acc.partial) && holds(*acc.combine)
                                            : holds(*acc.format) && (!acc.via_float32 || holds(Binary32()));
-  // Running sums are aligned by the exponents that they are stored with, which subnormal ones share.
+  // Running sums are aligned by their stored exponents, which subnormal ones share.
   const int largest = acc.block > 0 ? std::max(std::ilogb(most), acc.format->emin) : std::ilogb(most);
   return held && largest < lowest + bits;
 }
@@ -184,7 +185,7 @@ Error BadModel(std::string_view what, std::string_view word, std::string_view ex
   return error;
 }
 
-/// "x:bfloat16_rne,y:tf32_rne": words by name; one without a name stands under "*".
+/// "x:bfloat16_rne,y:tf32_rne": words by name; one without a name is under "*".
 std::map<std::string, std::string> EntriesOf(std::string_view text) {
   std::map<std::string, std::string> entries;
   for (const auto& part : SplitOutsideParentheses(text, ',')) {

@@ -32,7 +32,7 @@ Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec&
 
 /// Bound on |sum of n terms, accumulated in any order - exact sum| relative to sum|t|.
 double RelativeBound(const AccSpec& acc, int64_t n);
-/// Further loss of n steps to the subnormal quantum, at most.
+/// Upper bound of the additional loss of n steps to the subnormal quantum.
 double AbsoluteBound(const AccSpec& acc, int64_t n);
 /// Whether every order sums multiples of 2^lowest exactly, with no partial sum larger in magnitude than
 /// `most`: no addition has a bit to round. If the terms have both signs, `most` is the larger of the sum of
@@ -45,11 +45,11 @@ const FloatFormat* SumFormat(const AccSpec& acc);
 double UnitOf(const AccSpec& acc);
 /// One addition: s + t rounded as the accumulator does. s is one of its values, t is exact.
 double StepIn(const AccSpec& acc, double s, TwoDoubles t);
-/// One value stored in the accumulator.
+/// One value rounded to the accumulator's format.
 double StoreIn(const AccSpec& acc, TwoDoubles value);
 
-/// The rows that the emulated backend is tested at, case by case: each word of each facet at least once.
-/// Their stores follow the dtype that a program declares; only the mode of `out` counts.
+/// The models with which the emulated backend is tested, case by case: each word of each facet at least once. Their
+/// output roundings follow the dtype that a program declares; only the mode of `out` counts.
 const std::vector<PrecisionModel>& ModelBank();
 
 /// Reads PrecisionModel::Name() back; `in=WORD` without an operand applies to every

@@ -1,4 +1,4 @@
-// Ties the plan, references, banks and searches to one case.
+// Ties the plan, references, candidate models and searches to one case.
 #include "oracles/oracle.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 namespace ulpscope {
 namespace {
 
-/// Of so many totals or fewer chance rounds each as a sum in the format that it is rounded to would have.
+/// With so few totals or fewer, chance can round each one as a sum in the rounding's format would.
 constexpr int64_t kFewSums = 32;
 
 class ConcreteOracle : public CaseOracle {
@@ -263,7 +263,7 @@ class ConcreteOracle : public CaseOracle {
     return std::ranges::any_of(path.nodes, [&](int id) { return IsFunction(shared_->plan.at(id).kind); });
   }
 
-  /// Hypotheses of a path that all named steps cut.
+  /// Hypotheses of a path in which all named steps are cut points.
   template <typename EnumerateCuts>
   std::vector<std::unique_ptr<Hypothesis>> NamedSteps(const std::string& value,
                                                       const EnumerateCuts& enumerate) const {
@@ -276,7 +276,8 @@ class ConcreteOracle : public CaseOracle {
     return Hypotheses(made);
   }
 
-  /// What elements of a value share, of all steps that have a name: also of those that only StepBank rounds.
+  /// The steps that elements of a value share, for all steps that have a name, including those that only StepBank
+  /// rounds.
   void DescribeLines(int value, const ValuePath& path, ValueShape* shape) const {
     const Plan& plan = shared_->plan;
     std::set<int> few;
@@ -311,7 +312,8 @@ class ConcreteOracle : public CaseOracle {
       made->path = PathOf(shared_->plan, node);
       made->choices = enumerate(shared_->plan, made->path, observed);
       for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
-      // Nobody's exp is ours: each order once more, with functions that are off as implementations are.
+      // Implementations of exp differ from ours: each order once more, with functions that are off as implementations
+      // are.
       if (HasFunctions(made->path)) {
         for (const auto& order : OrdersOf(shared_->plan, made->path))
           made->order_names.push_back(order.name + std::string(kInexact));

@@ -14,7 +14,7 @@
 namespace ulpscope {
 
 enum class OracleEngine {
-  kFast,  ///< the certified fast path where it applies, compared with Boost as oracles/fast/references.h says
+  kFast,   ///< the certified fast path where it applies, compared with Boost (oracles/fast/references.h)
   kBoost,  ///< Boost.Multiprecision, the definition of truth, alone
 };
 
@@ -22,9 +22,9 @@ struct OracleOptions {
   OracleEngine engine = OracleEngine::kFast;
   /// Intermediates that what reads them reads before they are rounded to their dtype, in float32 or wider.
   std::set<std::string> unrounded = {};
-  /// Bank gives sums in float32 and nothing rounded that the program does not round, and no more.
+  /// Bank gives only sums in float32, with no rounding that the program does not have.
   bool natural = false;
-  /// Bank gives one model: sums in float32, each intermediate rounded to its dtype but those in `unrounded`.
+  /// Bank gives one model: sums in float32, each intermediate rounded to its dtype except those in `unrounded`.
   bool as_written = false;
   /// No cast of the program between floating dtypes rounds, whether a step or a scope requests it.
   /// Intermediates inside its ops have references too (NamesInside).

@@ -61,7 +61,7 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
       for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Binary32()}) {
         const RoundSpec conversion = ToNearest(*format);
         const double rounded = conversion.Apply(value);
-        // Nobody converts a number to a format in which nothing is left of it.
+        // A format in which nothing is left of a number is no candidate for converting it.
         if (rounded == value || rounded == 0 || !std::isfinite(rounded)) continue;
         auto& conversions = path.scalars[scalar];
         if (!Contains(conversions, conversion)) conversions.push_back(conversion);

@@ -120,7 +120,7 @@ bool RawMatrices::HasSubnormals(int64_t index, const std::array<RoundSpec, 2>& i
 PlainSums::PlainSums(std::shared_ptr<RawMatrices> raw, const std::array<RoundSpec, 2>& in,
                      const RoundSpec& prod)
     : raw_(std::move(raw)), in_(in), prod_(prod) {
-  // As Multiply() of operands in pieces has them.
+  // The same passes as in Multiply() of split operands.
   const int passes = std::max(in[0].passes, in[1].passes), most = passes == 3 ? 1 : passes == 6 ? 2 : 4;
   if (in[0].pieces == 1 && in[1].pieces == 1) {
     passes_.emplace_back(0, 0);
@@ -131,7 +131,7 @@ PlainSums::PlainSums(std::shared_ptr<RawMatrices> raw, const std::array<RoundSpe
       }
     }
   }
-  // A product and n additions, each off by 2^-53 of what it gives; as much again for the sum that this one stands for.
+  // A product and n additions, each off by 2^-53 of its result; as much again for the sum that this one represents.
   const double terms = static_cast<double>(raw_->k()) * static_cast<double>(passes_.size());
   relative_ = (2 * terms + 16) * 0x1p-53 * (1 + 0x1p-20);
   rounded_[0].resize(static_cast<size_t>(raw_->rows()));

@@ -31,7 +31,7 @@ class RawMatrices {
            largest =
                0;  ///< magnitudes, the least of those that are not zero; a NaN or an infinity is largest
     std::array<int64_t, kTile> zeros{};  ///< by column; of a row the first
-    std::vector<int16_t> lowest;         ///< ExponentOfLowestBit() of each value, once asked for
+    std::vector<int16_t> lowest;         ///< ExponentOfLowestBit() of each value, after its first use
   };
 
   /// `node` contracts tensors of the case, views of them, or constants. All outlive this.
@@ -71,7 +71,7 @@ class RawMatrices {
   int64_t tiles_ = 0;
   std::vector<std::unique_ptr<Strip>> rows_, columns_;
   std::vector<std::array<int16_t, kTile>>
-      lowest_;  ///< by row and tile of its columns, once asked for; empty before
+      lowest_;  ///< by row and tile of its columns; empty before the first use
   std::vector<bool> has_lowest_;
 };
 

@@ -23,7 +23,7 @@
 
 namespace ulpscope {
 
-/// Functions, conditions and all that rounds nothing stand together: IsFunction and its like compare with the
+/// Functions, conditions and all kinds that round nothing are contiguous: IsFunction and the like compare with the
 /// first and the last.
 enum class NodeKind {
   kInput,     ///< an element of a tensor of the case
@@ -72,8 +72,8 @@ enum class NodeKind {
   kCosh,
   kPower,  ///< the first argument to the second
   kAtan2,  ///< the angle of the point (second, first); a zero counts as positive. All of these: oracles/functions
-  kCast,   ///< a rounding that the program itself asks for; an identity when a backend drops it
-  kStore,  ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
+  kCast,      ///< a rounding that the program requests; an identity if a backend drops it
+  kStore,     ///< an unrequested copy into another dtype (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]
   kReduce,    ///< sum over some axes
   kScan,      ///< sum along an axis of everything up to the element itself
@@ -93,9 +93,9 @@ inline bool IsReduction(NodeKind kind) {
 }
 /// True for the transcendental functions, which oracles/functions evaluates.
 inline bool IsFunction(NodeKind kind) { return kind >= NodeKind::kExp && kind <= NodeKind::kAtan2; }
-/// True for steps that put a line of elements in order.
+/// True for steps that put a row of elements in order.
 inline bool IsRanked(NodeKind kind) { return kind == NodeKind::kRanked || kind == NodeKind::kPlace; }
-/// True for steps that take a whole line of their argument and are no sum.
+/// True for steps that take a whole row of their argument and are no sum.
 inline bool TakesLine(NodeKind kind) {
   return kind == NodeKind::kMaximum || kind == NodeKind::kMinimum || kind == NodeKind::kProduct ||
          IsRanked(kind);
@@ -109,10 +109,10 @@ inline bool RoundsNothing(NodeKind kind) {
 
 /// Which element of an ordered line is meant.
 struct Ranking {
-  int64_t place = 0;  ///< how many stand before it
+  int64_t place = 0;  ///< how many elements are before it
   bool descending = false;
-  bool nan_first = false;  ///< else NaNs stand last
-  bool stable = false;     ///< ties keep the order in which they stood; else they may have any
+  bool nan_first = false;  ///< else NaNs come last
+  bool stable = false;     ///< ties keep their original order; else they may have any
   bool operator==(const Ranking&) const = default;
 };
 
@@ -191,7 +191,7 @@ struct PlanNode {
   NodeKind kind = NodeKind::kInput;
   std::vector<int> args = {};
   Shape shape = {};
-  DType dtype = DType::kFloat32;  ///< declared: what PyTorch's type rules say is stored
+  DType dtype = DType::kFloat32;  ///< declared: the stored dtype by PyTorch's type rules
   std::string name =
       {};  ///< program name of a cut point; empty for views, inputs and inner steps without one
   Part part = {};

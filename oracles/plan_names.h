@@ -1,4 +1,4 @@
-// Names that a plan's nodes have for whoever asks about them.
+// Names of a plan's nodes for its users.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace ulpscope {
 
-/// Two numbers of two steps are converted each in its own way: of as many as can be tried, each gets the name of the value that
-/// reads it besides ("scalar.mul@half").
+/// Two numbers of two steps are converted independently: up to the number of them that can be tried, each also gets the
+/// name of the value that reads it ("scalar.mul@half").
 void TellScalarsApart(Plan* plan);
 
 /// Steps inside of ops, by name; the first of each name.

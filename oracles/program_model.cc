@@ -21,7 +21,7 @@ namespace {
 Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model,
                             DType observed) {
   const Rounding mode = model.out.rounding;
-  // A value of no floating dtype is stored as it is.
+  // A value that is not floating-point is stored unchanged.
   const FloatFormat* stored = FormatOf(observed);
   const RoundSpec out = stored == nullptr ? RoundSpec{} : RoundSpec{.format = stored, .rounding = mode};
   Choice choice{.in = {}, .prod = model.prod, .acc = model.acc, .out = out, .cuts = {}, .mode = mode};
@@ -57,8 +57,7 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
   binding.acc = model.acc;
   const Rounding mode = model.out.rounding;
   const auto every = model.in.find("*");
-  // The last step of a composite op (the one that is stored in the op's own dtype) is what a consumer outside
-  // sees.
+  // Consumers outside see the last step of a composite op (the one that is stored in the op's own dtype).
   std::set<int> inside;
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
     const PlanNode& node = plan.nodes[id];

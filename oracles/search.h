@@ -18,7 +18,7 @@ namespace ulpscope {
 /// The sum that a value is, apart from casts, views and constant factors after it.
 struct LinearPart {
   int reduction = -1;  ///< node; -1: the value is no such sum
-  double factor = 1;   ///< what it is multiplied with on the way to the value
+  double factor = 1;   ///< the factor applied to it before the value
 };
 LinearPart LinearPartOf(const Plan& plan, int root);
 

@@ -49,7 +49,7 @@ bool StaysIn(double bound, DType from, DType to) {
   return bound <= std::ldexp(1.0, FormatOf(to)->precision) && bound <= FormatOf(to)->max_finite;
 }
 
-/// Backends convert a number of the program's to the dtype beside it, where it may wrap.
+/// Backends convert a number of the program to the dtype of the other operand, where it may wrap.
 bool IsWholeIn(double value, DType dtype) {
   if (value != std::floor(value)) return false;
   return dtype == DType::kBool ||

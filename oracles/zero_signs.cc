@@ -12,7 +12,8 @@
 namespace ulpscope {
 namespace {
 
-/// The step's result is zero with one sign, whoever computes it: copies, the operations of IEEE 754, and odd functions.
+/// True if every implementation gives the same sign to a zero result of the step: copies, the operations of IEEE 754,
+/// and odd functions.
 bool HasOneSign(const PlanNode& node) {
   using enum NodeKind;
   constexpr NodeKind kKinds[] = {kInput, kView,  kChoose, kJoin, kTake, kAdd,   kSub,

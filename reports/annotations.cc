@@ -30,8 +30,8 @@ std::string Escaped(std::string_view text, std::string_view codes) {
   return escaped;
 }
 
-/// "file=model.py,line=7,": the source that the value was captured from, else its step in the case's file, else the case; empty where
-/// nobody knows.
+/// "file=model.py,line=7,": the source that the value was captured from, else its step in the case's file, else the
+/// case; empty if unknown.
 std::string PlaceOf(const RunReport& report, const std::string& id, const std::string& value) {
   const SourceLine place = SourceLineOf(report, id, value);
   return place.line == 0 ? "" : fmt::format("file={},line={},", Escaped(place.file, "%:,"), place.line);

@@ -1,4 +1,4 @@
-// What GitHub shows beside a job's log: at most ten lines, failures before findings.
+// The annotations that GitHub shows next to a job's log: at most ten lines, failures before findings.
 //
 //   ::error file=cases/seeds/matmul_out.yaml,line=12,title=FAIL seeds/matmul_out/as_posted::torch-aot-eager: changed: expected ...
 //   ::warning file=cases/seeds/matmul_out.yaml,line=19,title=precision seeds/matmul_out/as_posted  product::torch-aot-eager rounds product ...
@@ -11,7 +11,7 @@
 
 namespace ulpscope {
 
-/// GitHub drops what is beyond ten of a step without a word: the last line says how many there are.
+/// GitHub silently drops a step's annotations after the tenth, so the last line states how many there are.
 std::string WriteAnnotations(const RunReport& report);
 
 }  // namespace ulpscope

@@ -1,4 +1,4 @@
-// Where infinities and NaNs of a run begin, as findings: those that several backends share are one.
+// The places where infinities and NaNs of a run begin, as findings: one finding if several backends share it.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ struct SharedBirth {
   bool everywhere = false;  ///< on every backend that computed the case
   bool diverges = false;    ///< a divergence of special values is of one of its values, and names it
 };
-/// In the order of the results. `report` must outlive what is returned.
+/// In the order of the results. `report` must outlive the return value.
 std::vector<SharedBirth> SharedBirthsOf(const RunReport& report);
 
-/// "0 / 0", "exp(12)"; "" where the operands are not known.
+/// "0 / 0", "exp(12)"; "" if the operands are not known.
 std::string OperandsText(const NonFiniteBirth& birth);
 /// "NaN of y begins in step share (div, 0 / 0 at [3,1]) on a and b; there is no exact value. Not finite: 1 of 8 elements of share, 4 of 8
 /// of y." `where`: " on a and b", or empty.

@@ -16,12 +16,12 @@
 namespace ulpscope {
 namespace {
 
-/// One rounding on the way: its text and how many significant bits it keeps. Everything of float32's class
+/// One intermediate rounding: its text and the number of significant bits that it keeps. Everything of float32's class
 /// has 24.
 struct Segment {
   std::string text;
   int bits = 0;
-  bool of_operands = false;  ///< what was rounded before the sums: shown in parentheses
+  bool of_operands = false;  ///< a rounding before the sums: shown in parentheses
   bool drops_subnormals = false;
 };
 using Chain = std::vector<Segment>;
@@ -54,18 +54,18 @@ std::vector<Segment> SpellRounded(const std::map<std::string, RoundSpec>& roundi
   return rounded;
 }
 
-/// How much of a model is told: kWide takes every accumulator of float32's class or wider for one, kWidest
-/// those that drop subnormals too; kLeftOut leaves out intermediates that were rounded before the sums.
+/// The detail in which a model is shown: kWide does not distinguish accumulators of float32's class or wider, kWidest
+/// not those that drop subnormals either; kLeftOut omits intermediates that were rounded before the sums.
 struct Reading {
   enum class Accumulator { kNamed, kWide, kWidest } accumulator = Accumulator::kNamed;
   enum class Cuts { kTold, kLeftOut } cuts = Cuts::kTold;
 };
 
-/// What was rounded before the sums: operands, and intermediates that feed them.
+/// The roundings before the sums: operands, and intermediates that feed the sums.
 void AppendInputs(const PrecisionModel& model, const Classification& classification, const Reading& reading,
                   Chain* chain) {
   std::vector<Segment> before = SpellRounded(model.in);
-  // Where there are no sums, a cut is a rounding on the way; after the sums it is `mid`.
+  // With sums and without `mid`, cuts are roundings before the sums; see Between for the others.
   if (!classification.facets.acc.empty() && model.mid.none() && reading.cuts == Reading::Cuts::kTold) {
     const auto cuts = SpellRounded(model.cuts);
     before.insert(before.end(), cuts.begin(), cuts.end());
@@ -85,7 +85,7 @@ void AppendInputs(const PrecisionModel& model, const Classification& classificat
   }
 }
 
-/// The rounding between the sums and the store, if there is one; without sums the narrowest on the way.
+/// The rounding between the sums and the output, if there is one; without sums, the narrowest intermediate rounding.
 std::optional<Segment> Between(const PrecisionModel& model, const Classification& classification) {
   std::vector<Segment> rounded;
   if (!model.mid.none()) rounded.push_back(Spell(model.mid));
@@ -120,7 +120,7 @@ Chain MakeChain(const PrecisionModel& model, const Classification& classificatio
       acc.text = flushed ? "f32ftz" : "f32";
       acc.drops_subnormals = flushed;
     }
-    // Sums in the format of the store, or float32 or wider into float32: one thing to the reader.
+    // Sums in the format of the output, and float32 or wider sums with a float32 output, look the same to the reader.
     const bool hidden = !between && !flushed &&
                         (acc.text == out.text || (wide && acc.bits >= kFloat32Bits && out.text == "f32"));
     if (!hidden) chain.push_back(acc);
@@ -156,7 +156,7 @@ std::string Plain(std::string text) {
   return text;
 }
 
-/// "f32..bf16": the narrowest format on the way in the model that rounds least, and in the one that rounds most.
+/// "f32..bf16": the narrowest intermediate format in the model that rounds least, and in the one that rounds most.
 Shown Span(const Classification& classification, const Segment& worst) {
   std::optional<Segment> least;
   for (const auto& model : classification.models) {
@@ -188,7 +188,7 @@ Shown AsNarrow(std::span<const Segment> all, const Segment& worst) {
   return shown;
 }
 
-/// What all models share; else the span of the narrowest formats on the way.
+/// The chain that all models share; else the span of the narrowest intermediate formats.
 Shown Rounding(const Classification& classification) {
   using enum Reading::Accumulator;
   using enum Reading::Cuts;
@@ -225,7 +225,8 @@ Shown Rounding(const Classification& classification) {
   return {.text = span.text + "?>" + out, .drops_subnormals = span.drops_subnormals || out_drops};
 }
 
-/// Stores that cut, or round ties away, where one to nearest even explains as much: a cell shows what is usual.
+/// Drops models whose output rounding truncates or rounds ties away if one to nearest even explains as much: a cell
+/// shows the usual rounding.
 Classification WithoutOddStores(Classification classification) {
   const auto usual = [](const PrecisionModel& model) { return model.out.to_nearest(); };
   auto& models = classification.models;
@@ -234,7 +235,7 @@ Classification WithoutOddStores(Classification classification) {
   return classification;
 }
 
-/// That subnormals are dropped somewhere is told even where the models differ about the place.
+/// A dropped subnormal is shown even if the models disagree about the place.
 std::string ClassText(const Classification& classification) {
   const auto drops = [](const PrecisionModel& model) {
     return model.acc.flushes() ||
@@ -245,7 +246,7 @@ std::string ClassText(const Classification& classification) {
   return untold ? "(ftz)>" + shown.text : shown.text;
 }
 
-/// A mark that few matrices show: how it looks in a cell, and what it means.
+/// A mark that few matrices have: its form in a cell, and its meaning.
 struct RareMark {
   std::string pattern, entry;
 };

@@ -15,7 +15,7 @@ namespace {
 
 using TraceJson = nlohmann::ordered_json;
 
-/// Of a node without a duration and without parts.
+/// The length of a node without a duration and without parts.
 constexpr double kDrawnUs = 1;
 
 /// Slices of one stage of one result.
@@ -36,10 +36,10 @@ class StageSlices {
   }
 
  private:
-  /// Deeper than any trace is told; a viewer's stack ends as well.
+  /// Deeper than any real trace; the stack of a viewer is limited as well.
   static constexpr int kDeepest = 512;
 
-  /// What it takes, its parts included: no part may reach over the end of what encloses it.
+  /// Its duration, parts included: no part may extend beyond its parent.
   double Length(const TraceNode& node, int depth) {
     const auto known = lengths_.find(node.id);
     if (known != lengths_.end()) return known->second;

@@ -1,5 +1,5 @@
-// A run's traces as Chrome's trace format, which Perfetto and chrome://tracing open: one process for each result, one thread for each
-// stage, and the nesting of ops as nested slices.
+// A run's traces in Chrome's trace format, for Perfetto and chrome://tracing: one process for each result, one thread
+// for each stage, and the nesting of ops as nested slices.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace ulpscope {
 
-/// Durations are measured where an op has one (args.us). When an op began is not recorded: slices stand one behind the other, in the
-/// order of the trace, and one without a duration takes a microsecond, or what its parts take.
+/// Durations are measured ones if an op has one (args.us). Start times are not recorded: slices follow one another in
+/// the order of the trace, and one without a duration takes a microsecond, or the sum of its parts.
 std::string WriteChromeTrace(const RunReport& report, const ReportDetails& details);
 
 }  // namespace ulpscope

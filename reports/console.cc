@@ -1,4 +1,4 @@
-// Layout of the matrix and of what follows it.
+// Layout of the matrix and of the parts after it.
 #include "reports/console.h"
 
 #include <fmt/format.h>
@@ -142,7 +142,7 @@ class Layout {
     std::erase_if(matrix_.cases, [](const MatrixCase& c) { return c.rows.empty(); });
   }
 
-  /// One line for each cell that all backends have alike: first where their values are equal in every bit.
+  /// One line for each cell that all backends have alike: first those whose values are equal in every bit.
   void Folded() {
     for (const bool same : {true, false}) {
       const auto& folded = folded_[same ? 0 : 1];
@@ -180,7 +180,7 @@ class Layout {
     if (!matrix_.cases.empty() || !folded_[0].empty() || !folded_[1].empty()) Legend();
   }
 
-  /// Cuts the columns into blocks that fit, each with the labels again.
+  /// Splits the columns into blocks that fit, each with its own row labels.
   void Columns() {
     if (matrix_.backends.empty()) return;
     const Heads heads = MakeHeads(matrix_.backends);
@@ -252,7 +252,7 @@ class Layout {
     Line("");
   }
 
-  /// True if columns first to last show nothing of the case but that it was skipped.
+  /// True if columns first to last only show that the case was skipped.
   static bool IsEmpty(const MatrixCase& c, size_t first, size_t last) {
     return std::ranges::all_of(c.rows, [&](const MatrixRow& row) {
       return std::all_of(row.cells.begin() + static_cast<std::ptrdiff_t>(first),
@@ -266,7 +266,7 @@ class Layout {
     return options_.verbosity == Verbosity::kVerbose || PartsClasses(divergence);
   }
 
-  /// What parts, who, why: three lines each, unless verbose.
+  /// The findings: three lines each, unless verbose.
   void Findings() {
     constexpr size_t kMostSentenceLines = 2;
     const bool verbose = options_.verbosity == Verbosity::kVerbose;
@@ -316,7 +316,7 @@ class Layout {
     Line("");
   }
 
-  /// What each difference is made of, where they are few enough to be read.
+  /// The entries of each difference, if there are few enough to read.
   void Ledgers() {
     constexpr size_t kMostLedgers = 12;
     if (report_.ledgers.empty()) return;
@@ -337,7 +337,7 @@ class Layout {
     Line("");
   }
 
-  /// What the errors of values that differ are made of: two lines for each at most.
+  /// The causes of the errors of values that differ: at most two lines each.
   void Budgets() {
     constexpr size_t kMostBudgets = 12;
     const std::vector<const ErrorBudget*> shown = ShownBudgets(report_);
@@ -366,7 +366,7 @@ class Layout {
     return Join(lines, "\n") + std::string(kMore) + "\n";
   }
 
-  /// Results that are lost on every backend alike: where backends differ so, a finding says it.
+  /// Results that are lost on every backend alike; if backends differ in that, a finding reports it.
   void NotFinite() {
     std::vector<SharedBirth> shown = SharedBirthsOf(report_);
     std::erase_if(shown, [](const SharedBirth& each) { return each.diverges; });
@@ -380,7 +380,7 @@ class Layout {
     Line("");
   }
 
-  /// What was raised where no divergence tells it: by every backend that ran the case.
+  /// Errors that no divergence reports: every backend that ran the case raised them.
   void Refusals() {
     std::set<std::string> told;
     for (const auto& divergence : report_.divergences) {
@@ -408,7 +408,7 @@ class Layout {
     Line("");
   }
 
-  /// The further inputs of cases that say `prove`.
+  /// The auxiliary inputs of cases with `prove`.
   void Proofs() {
     bool any = false;
     for (const auto& result : report_.results) {
@@ -461,7 +461,7 @@ class Layout {
     Line("");
   }
 
-  /// What an interrupted run did not come to: hundreds of results may share a reason.
+  /// The results that an interrupted run did not reach: hundreds may share a reason.
   bool NotReached() {
     std::map<std::string, size_t> reasons;
     for (const auto& result : report_.results) {
@@ -489,7 +489,7 @@ class Layout {
     if (any) Line("");
   }
 
-  /// What a PASS stands for.
+  /// The evidence behind a PASS.
   void Basis() {
     size_t demanded = 0, observed = 0, unreferenced = 0, raised = 0;
     for (const auto& result : report_.results) {

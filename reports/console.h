@@ -1,6 +1,6 @@
-// What a run found, first: what parts, who, why. Then the matrix: cases down, backends across, in each cell the precision
-// class, and rows in which all agree in one line; why things were skipped, what is not installed, every failing line
-// with the command that repeats it, and the counts.
+// The console report: findings first (what differs, on which backends, why). Then the matrix: cases down, backends
+// across, the precision class in each cell, and rows in which all agree on one line; then the reasons for skips, what
+// is not installed, every failing line with the command that repeats it, and the counts.
 #pragma once
 
 #include <string>
@@ -23,8 +23,7 @@ struct ConsoleOptions {
   enum class Findings { kListed, kCounted } findings = Findings::kListed;
 };
 
-/// Text that others wrote is made safe for a terminal. Lines are at most `columns` wide, single words and
-/// repro lines apart.
+/// External text is made safe for a terminal. Lines are at most `columns` wide, except single words and repro lines.
 std::string WriteConsole(const RunReport& report, const ConsoleOptions& options);
 /// The same without colours and without the list of findings.
 std::string WriteTables(const RunReport& report);

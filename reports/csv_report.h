@@ -1,7 +1,7 @@
 // report.csv: one row for each observed value of each result, for spreadsheets and data frames.
 //
-// RFC 4180, with a line feed at the end of a row. Texts that others wrote are one line, and never a formula: a spreadsheet runs
-// what begins with =, +, - or @, so that such a text gets an apostrophe in front ("'=f32").
+// RFC 4180, with a line feed at the end of a row. External texts are one line, and never a formula: a spreadsheet
+// executes text that begins with =, +, - or @, so such a text gets an apostrophe in front ("'=f32").
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace ulpscope {
 
-/// A result without values has one row, whose columns of values are empty.
+/// A result without values has one row, whose value columns are empty.
 std::string WriteCsv(const RunReport& report);
 
-/// One field, quoted where it has to be.
+/// One field, quoted if necessary.
 std::string CsvField(std::string_view text);
 
 }  // namespace ulpscope

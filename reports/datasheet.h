@@ -7,9 +7,9 @@
 
 namespace ulpscope {
 
-/// Lines of a property, what was found, and what it was read by.
+/// Lines of a property, its finding, and the probe behind it.
 std::string WriteDatasheetText(const Datasheet& sheet);
-/// reports/datasheet.schema.json says what it holds.
+/// The format is reports/datasheet.schema.json.
 std::string WriteDatasheetJson(const Datasheet& sheet);
 
 }  // namespace ulpscope

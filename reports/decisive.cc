@@ -37,7 +37,7 @@ bool IsCited(const Exclusion& exclusion, const Exclusion* cited) {
          cited->further_input == exclusion.further_input && cited->element == exclusion.element;
 }
 
-/// Operands as they are, sums in float32, nothing between them and the store.
+/// Unrounded operands, sums in float32, nothing between them and the output rounding.
 bool IsFloat32Throughout(const PrecisionModel& model) {
   return IsConforming(model, Binary32(), kFloat32Sums);
 }
@@ -70,7 +70,8 @@ void KeepShownExclusions(const std::vector<Divergence>& divergences, std::vector
       Classification& mine = value.classification;
       std::set<const Exclusion*> shown;
       for (const Exclusion* exclusion : decisive.Of(result, name)) shown.insert(exclusion);
-      // Whatever else parts two backends, a witness is looked for among what one excludes of the other (reports/witness.h).
+      // Whatever else two backends differ in, the witness is chosen from the models of one that the other excludes
+      // (reports/witness.h).
       for (const CaseResult& other : report.results) {
         const auto there = other.values.find(name);
         if (&other == &result || there == other.values.end()) continue;
@@ -86,7 +87,7 @@ void KeepShownExclusions(const std::vector<Divergence>& divergences, std::vector
       kept.emplace_back(&mine, std::move(few));
     }
     if (!result.opened) continue;
-    // Of single steps no report shows any.
+    // No report shows exclusions of single steps.
     for (auto& step : result.opened->steps)
       kept.emplace_back(&step.result.classification, std::vector<Exclusion>());
   }

@@ -15,9 +15,9 @@ class DecisiveExclusions {
   /// `report` must outlive this.
   explicit DecisiveExclusions(const RunReport& report);
 
-  /// Of what `value` of `result` excludes, in the order in which it stands there: what the reason of the result
-  /// cites; what parts it from each backend that a divergence sets against it; the first of each further input;
-  /// float32 throughout; and the nearest rival.
+  /// The exclusions of `value` of `result` to keep, in their original order: the one that the result's reason cites;
+  /// those that separate it from each backend opposite it in a divergence; the first of each auxiliary input; float32
+  /// throughout; and the nearest rival.
   std::vector<const Exclusion*> Of(const CaseResult& result, const std::string& value) const;
 
  private:
@@ -28,10 +28,10 @@ class DecisiveExclusions {
   std::map<std::pair<std::string, std::string>, const CaseResult*> results_;
 };
 
-/// Cuts the results of one case down to the exclusions that some report of them shows; how many there were stays known.
+/// Reduces the results of one case to the exclusions that some report shows; their original number is kept.
 void KeepShownExclusions(const std::vector<Divergence>& divergences, std::vector<CaseResult>* results);
 
-/// The rival that differs in the fewest facets from a model that is left; null where nothing is excluded.
+/// The rival that differs in the fewest facets from a surviving model; null if nothing is excluded.
 const Exclusion* NearestRival(const Classification& classification);
 
 }  // namespace ulpscope

@@ -1,5 +1,5 @@
-// What a run folder holds beside its report, for those formats that drill down. It is asked cell by cell: a run may hold
-// more than fits a page, or memory.
+// Access to the contents of a run folder besides its report, for the formats with drill-down. It is read cell by cell:
+// a run may hold more than fits a page, or memory.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace ulpscope {
 /// How far observed elements lie from their exact values.
 struct ErrorSample {
   std::vector<double> ulp =
-      {};  ///< signed, in ulps of the value's dtype, in the order of the elements; NaN where one is not finite
-  int64_t elements = 0;  ///< of the value; where it has more than `ulp`, that holds evenly spaced ones
+      {};  ///< signed, in ulps of the value's dtype, in the order of the elements; NaN if not finite
+  int64_t elements = 0;  ///< of the value; if more than in `ulp`, that has evenly spaced ones
 };
 
 struct CellDetails {

@@ -1,5 +1,5 @@
-// One run whose columns stand in several Python environments (torch-inductor, torch-inductor:env=torch-2.15.0): what changed from
-// one of them to another, as if each were a run of its own.
+// Compares the Python environments of one run (columns torch-inductor, torch-inductor:env=torch-2.15.0) as if each were
+// a run of its own.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace ulpscope {
 
-/// Those that a report's columns name, "default" first where a column names none, the others in alphabetical order.
+/// The environments in a report's columns, "default" first if a column names none, the others in alphabetical order.
 std::vector<std::string> EnvironmentsOf(const RunReport& report);
 
-/// The part of a report that one environment computed; its backends are called as if they named none. A divergence between
+/// The part of a report that one environment computed, with backend names without the environment. A divergence between
 /// environments is not part of it.
 RunReport OfEnvironment(const RunReport& report, std::string_view environment);
 
-/// The same without the backends that `other`, a part too, does not have.
+/// The same without the backends that `other` (another part) does not have.
 RunReport WithBackendsOf(RunReport report, const RunReport& other);
 
 struct EnvironmentDiff {
@@ -26,7 +26,7 @@ struct EnvironmentDiff {
   RunDiff diff;
 };
 
-/// Each environment of a run against the first one that has a backend in common with it; empty where there is but one.
+/// Compares each environment of a run with the first one that shares a backend; empty if there is only one.
 std::vector<EnvironmentDiff> CompareEnvironments(const RunReport& report);
 
 }  // namespace ulpscope

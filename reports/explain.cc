@@ -117,7 +117,7 @@ class Writer {
     }
   }
 
-  /// A few elements beside their exact values: those that excluded a model.
+  /// A few elements with their exact values: those that excluded a model.
   void References(const Classification& classification) {
     std::vector<std::vector<int64_t>> told;
     for (const Exclusion& exclusion : classification.excluded) {
@@ -146,8 +146,7 @@ class Writer {
     }
   }
 
-  /// The tree in full for the last stage and for those that a divergence names; then what the conversions
-  /// cost.
+  /// The tree in full for the last stage and for those that a divergence names; then the costs of the conversions.
   void Trace() {
     text_ += "\n";
     OpTreeOptions tree{.console = options_};
@@ -214,7 +213,7 @@ class Writer {
     }
   }
 
-  /// What asking for it changed in this case's run; empty where nothing was set against it.
+  /// The effect of this setting in this case's run; empty if nothing was compared with it.
   std::string KnobEffectOf(const std::string& knob, const std::string& asked) const {
     for (const KnobEffect& effect : report_.knobs) {
       const bool mine =

@@ -1,5 +1,5 @@
-// The derivation of one result: what was asked, what was observed, where it parts from other backends, the element that
-// proves it, the nearest rival, what the trace shows, and the command that repeats it.
+// The derivation of one result: the request, the observation, the difference from other backends, the element that
+// proves it, the nearest rival, the trace, and the command that repeats it.
 #pragma once
 
 #include <string>

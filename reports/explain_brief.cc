@@ -1,4 +1,4 @@
-// A derivation in forty lines: every part has its share, and the trace takes what is left.
+// A derivation in forty lines: every part has its share, and the trace uses the rest.
 #include "reports/explain_brief.h"
 
 #include <fmt/format.h>
@@ -132,7 +132,7 @@ class BriefWriter {
         3);
   }
 
-  /// The divergences that `mine` picks; the one that a proof is asked for.
+  /// Writes the divergences that `mine` selects; returns the one that needs a proof.
   template <class Mine>
   const Divergence* Parts(Mine mine) {
     constexpr size_t kMostParts = 3;
@@ -153,7 +153,7 @@ class BriefWriter {
     return first;
   }
 
-  /// What the differences that `mine` picks are made of.
+  /// The entries of the differences that `mine` selects.
   template <class Mine>
   void Ledgers(Mine mine) {
     constexpr size_t kMostLedgers = 2, kMostTexts = 4;
@@ -168,7 +168,7 @@ class BriefWriter {
     if (count > kMostLedgers) Say("", fmt::format("and {} more values", count - kMostLedgers), 1);
   }
 
-  /// One element, and what the rival makes of it: that of the backend which it parts from, or the nearest one.
+  /// One element, and the rival's value: the rival is the backend that it differs from, or the nearest model.
   void Proof(const CaseResult& result, const Divergence* divergence) {
     const auto witness = Witnesses(report_).Of(result, divergence);
     if (!witness) return;
@@ -193,7 +193,7 @@ class BriefWriter {
     return lines;
   }
 
-  /// The conversions of the last stage, each below the op that asks for it.
+  /// The conversions of the last stage, each below the op that causes it.
   void Trace(const CaseResult& result, const Explanation& explanation, size_t room) {
     constexpr size_t kMostTraced = 10;
     if (explanation.trace.empty() || room < 3) return;

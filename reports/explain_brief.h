@@ -13,7 +13,7 @@ namespace ulpscope {
 std::string WriteBriefExplanation(const RunReport& report, const CaseResult& result,
                                   const Explanation& explanation, const ConsoleOptions& options);
 
-/// What the backends of one case have in common and where they part, in as many lines at most.
+/// The common results of the backends of one case and their differences, in at most as many lines.
 std::string WriteCaseOverview(const RunReport& report, const std::string& case_id,
                               const Explanation& explanation, const ConsoleOptions& options);
 

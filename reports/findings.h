@@ -1,5 +1,5 @@
-// What a report says first, in the same words wherever it stands (console, JUnit, Markdown, HTML): what parts, who, why; and
-// what failed. Nothing here is escaped: that is the work of the sink.
+// The beginning of every report, in the same words in all formats (console, JUnit, Markdown, HTML): what differs, on
+// which backends, why; and the failures. Nothing here is escaped: each format does that itself.
 #pragma once
 
 #include <map>
@@ -12,15 +12,17 @@
 
 namespace ulpscope {
 
-/// Differences of order and of casts are no differences of class: they are counted, and listed where somebody asks for them.
+/// True for differences of class. Differences of order and of casts are none: they are counted, and listed only on
+/// request.
 bool PartsClasses(const Divergence& divergence);
 
-/// "product and result  (likely, not proved)", "product and 2 more values"; empty where the programs end otherwise, as a whole.
+/// "product and result  (likely, not proved)", "product and 2 more values"; empty if the programs as a whole end
+/// differently.
 std::string FindingValues(const Divergence& divergence);
 /// The same behind the case.
 std::string FindingSubject(const Divergence& divergence);
 
-/// Its sentence, with long lists of backends cut: the letters of the matrix say who else.
+/// Its sentence, with long lists of backends shortened: the letters of the matrix identify the others.
 std::string BriefSentence(const Divergence& divergence);
 
 /// "3 divergences, and 2 of order only": those that PartsClasses, and how many of the others. `hint` follows the latter.
@@ -29,13 +31,13 @@ std::string FindingsTitle(const std::vector<Divergence>& divergences, const std:
 /// "the limit of 2 minutes left out: 3 of 8 results not run".
 std::string LimitSentence(const TimeLimit& limit);
 
-/// "seeds/matmul_out/as_posted  torch-aot-eager  changed: expected ...": what follows the status of a failing line.
+/// "seeds/matmul_out/as_posted  torch-aot-eager  changed: expected ...": a failing line after its status.
 std::string FailureText(const CaseResult& result);
 
-/// "3 PASS", "1 FAIL": how many results have each status, from the best one; "nothing ran" where there are none.
+/// "3 PASS", "1 FAIL": the number of results with each status, from the best one; "nothing ran" if there are none.
 std::vector<std::string> StatusCounts(const RunReport& report);
 
-/// "torch 2.13.0": what its backends computed with, each once as `shown` writes it.
+/// "torch 2.13.0": the versions of its backends, each once as `shown` writes it.
 std::vector<std::string> VersionsOf(const RunReport& report, std::string (*shown)(std::string_view));
 
 /// The divergences that each cell takes part in, in the order of the report.

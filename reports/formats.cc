@@ -15,7 +15,7 @@
 namespace ulpscope {
 namespace {
 
-/// A writer that needs no more than the report.
+/// A writer that only needs the report.
 template <std::string (*kWrite)(const RunReport&)>
 std::string ReportAlone(const RunReport& report, const ReportDetails&) {
   return kWrite(report);

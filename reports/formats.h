@@ -13,7 +13,7 @@ namespace ulpscope {
 
 struct ReportFormat {
   std::string_view name;   ///< as in `ulpscope report --NAME FILE`
-  std::string_view file;   ///< its name in a run folder; empty: written only where it is asked for
+  std::string_view file;   ///< its name in a run folder; empty: only written on request
   std::string_view about;  ///< of the option
   std::string (*write)(const RunReport& report, const ReportDetails& details);
 };

@@ -37,7 +37,7 @@ char Code(double ulp) {
   return kCodes[static_cast<size_t>(32 + (ulp < 0 ? -size : size))];
 }
 
-/// With as many digits as the table of the values has; empty where none is finite.
+/// With as many digits as in the table of the values; empty if none is finite.
 std::string Largest(const std::vector<double>& ulp) {
   double largest = -1;
   for (const double each : ulp) {
@@ -90,7 +90,8 @@ class TextTable {
   size_t bytes_ = 0;
 };
 
-/// What stands for the id and for the backend in a repro line, which are all alike but for these: two characters of private use.
+/// Placeholders for the id and the backend in a repro line, which is otherwise the same for all: two characters of
+/// private use.
 constexpr std::string_view kIdMark = "\xee\x80\x80", kBackendMark = "\xee\x80\x81";
 
 void Replace(std::string* text, std::string_view what, std::string_view by) {
@@ -231,7 +232,8 @@ class Collector {
     return values;
   }
 
-  /// The last stage, and those that a divergence names. Times are left out: they are of one run, and no two lines would be equal.
+  /// The last stage, and those that a divergence names. Times are left out: they differ from run to run, so no two
+  /// lines would be equal.
   DetailJson Trace(const CaseResult& result, const CellDetails& more) {
     if (more.trace.empty()) return 0;
     OpTreeOptions tree{.console = {.columns = 160}};

@@ -1,5 +1,5 @@
-// What the cells of the page open, as JSON. Cells name texts by their place in one table: graphs, reasons and labels of many
-// cells are the same.
+// The details behind the cells of the page, as JSON. Cells refer to texts by index in one table, since graphs, reasons
+// and labels of many cells are the same.
 //
 //   {"texts":  ["torch-eager", ...],
 //    "cases":  [[id, about, tensors, [step, ...]], ...],
@@ -9,9 +9,10 @@
 //   VALUE      [name, dtype and shape, cell, label, largest error, contract, [phrase, ...]]
 //   ERRORS     [name, elements, elements that were looked at, codes, the largest finite error in ulp]
 //
-// `case` and `finding` are places in their lists, every other entry that is no list is one in `texts`. In `repro` U+E000 stands for
-// the id and U+E001 for the backend: one text for all cells. `codes` has two characters a bar of the plot, its lowest and its
-// highest error, on the scale of html_details.cc; "~" where one is not finite.
+// `case` and `finding` are indices into their lists; every other entry that is no list is an index into `texts`. In
+// `repro` U+E000 replaces the id and U+E001 the backend, so one text serves all cells. `codes` has two characters for
+// each bar of the plot, its lowest and its highest error, on the scale of html_details.cc; "~" for an error that is not
+// finite.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ struct HtmlDetails {
 /// and plots as do.
 HtmlDetails CollectHtmlDetails(const RunReport& report, const ReportDetails& details, size_t bytes);
 
-/// The cells that get details where there is room, in this order.
+/// The cells that get details as far as there is room, in this order.
 std::vector<const CaseResult*> CellsWithDetails(const RunReport& report);
 
 }  // namespace ulpscope

@@ -27,9 +27,9 @@ namespace ulpscope {
 namespace {
 
 constexpr size_t kMostPageBytes = size_t{2} << 20;
-/// What is always left to details, however long the matrix is.
+/// Reserved for details, however long the matrix is.
 constexpr size_t kLeastDetailBytes = size_t{1} << 18;
-/// A page that opens on a wall of text is not read: beyond so many findings only the first causes are unfolded.
+/// A page that opens with a wall of text is not read: with more findings than this, only the first causes are unfolded.
 constexpr size_t kMostUnfolded = 12;
 
 using Tone = MatrixCell::Tone;
@@ -52,7 +52,7 @@ std::vector<Cause> GroupByCause(const RunReport& report) {
     causes[place->second].findings.push_back(&divergence);
   }
   std::ranges::stable_sort(causes, [](const Cause& a, const Cause& b) {
-    // What was computed comes before what was refused.
+    // Causes with computed values come before refusals.
     const bool a_first = a.kind == DivergenceKind::kPrecision, b_first = b.kind == DivergenceKind::kPrecision;
     return a_first != b_first ? a_first : a.findings.size() > b.findings.size();
   });
@@ -67,7 +67,7 @@ class Page {
   }
 
   std::string Write() {
-    // With every link that there may be, to see what they leave to the details.
+    // With every possible link, to see how much room is left for the details.
     for (const CaseResult* result : CellsWithDetails(report_)) cells_[{result->id, result->backend}] = 1000;
     const size_t used = Body().size() + kPageStyle.size() + kPageScript.size() + 4096;
     const size_t left = used + kLeastDetailBytes > kMostPageBytes ? kLeastDetailBytes : kMostPageBytes - used;
@@ -124,7 +124,7 @@ class Page {
     return fmt::format("<a href=#c{}>{}</a>", cell->second, HtmlText(text));
   }
 
-  /// A group: those of its members that the matrix shows, each with what it opens.
+  /// The members of a group that the matrix shows, each linked to its cell.
   std::string Group(const Divergence& divergence, const std::vector<std::string>& group) const {
     std::vector<std::string> members;
     for (const auto& backend : group) members.push_back(CellLink(divergence.case_id, backend, backend));
@@ -244,7 +244,7 @@ class Page {
     return text + "</section>\n";
   }
 
-  /// What changed from one environment of this run to another: every status, class and divergence of class.
+  /// The changes from one environment of this run to another: every status, class and divergence of class.
   std::string Environments() const {
     std::string text;
     for (const EnvironmentDiff& pair : CompareEnvironments(report_)) {

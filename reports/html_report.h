@@ -1,8 +1,9 @@
-// One self-contained page: findings first, grouped by cause; what failed; the matrix with filters and search; and for every cell
-// that is not green, or that takes part in a divergence, what it was derived from.
+// One self-contained page: findings first, grouped by cause; the failures; the matrix with filters and search; and the
+// derivation of every cell that is not green or takes part in a divergence.
 //
-// The findings and the matrix are plain HTML, which a reader without scripts has too; what a cell opens is data
-// (reports/html_details.h) that the script (reports/html/page.js) shows. Nothing is fetched: a policy in the page forbids it.
+// The findings and the matrix are plain HTML, readable without scripts; the details of a cell are data
+// (reports/html_details.h) that the script (reports/html/page.js) shows. Nothing is fetched: a policy in the page
+// forbids it.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace ulpscope {
 
-/// At most two mebibytes, as long as the matrix alone fits: what is left out of the details then is said.
+/// At most two mebibytes, unless the matrix alone is larger; the page states which details are left out.
 std::string WriteHtml(const RunReport& report, const ReportDetails& details);
 
 /// Text of others as HTML shows it, in an element or in a quoted attribute.

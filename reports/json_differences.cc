@@ -1,4 +1,4 @@
-// What differs, what it is made of, and what knobs did, as JSON.
+// Differences, their ledgers, and the effects of knobs, as JSON.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -26,7 +26,7 @@ Json SizeJson(const DifferenceSize& size) {
 const Divergence& FirstOf(const Divergence& divergence) { return divergence; }
 const Divergence& FirstOf(const WeighedDivergence& finding) { return *finding.divergence; }
 
-/// `at`: of the first value in which the two part; `places`: of all of them, repeated layers together.
+/// `at`: for the first value in which the two differ; `places`: for all of them, repeated layers together.
 template <class Finding>
 void AddPlaces(const RunReport& report, const Finding& finding, Json* json) {
   const auto places = SourcePlacesOf(report, finding);

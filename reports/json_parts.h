@@ -1,4 +1,4 @@
-// Parts of the JSON report, each a pure function of what it shows.
+// Parts of the JSON report, each a pure function of its input.
 #pragma once
 
 #include <cstddef>
@@ -41,10 +41,10 @@ class ModelTable {
   std::vector<std::string> names_;
 };
 
-/// What values exclude, each once: backends with the same bits exclude the same.
+/// The exclusions of all values, each once: backends with the same bits have the same exclusions.
 class ExclusionTable {
  public:
-  /// Of what is told of `exclusion`, its model an index into `models`.
+  /// The index of `exclusion` as it is reported; its model is an index into `models`.
   size_t Index(const Exclusion& exclusion, ModelTable& models) {
     Json json{{"model", models.Index(exclusion.model)},
               {"element", exclusion.element},
@@ -66,7 +66,7 @@ class ExclusionTable {
   std::vector<const std::string*> texts_;
 };
 
-/// What results name, which stands in tables of its own.
+/// The tables to which results refer by index.
 struct Tables {
   ModelTable models;
   ExclusionTable exclusions;
@@ -84,7 +84,7 @@ Json AccountJson(const AccountEntry& entry);
 Json LedgerJson(const Ledger& ledger);
 Json BudgetJson(const ErrorBudget& budget);
 Json KnobJson(const KnobEffect& effect);
-/// The origin of the step that gives `value`, where it is known.
+/// Adds the origin of the step that gives `value`, if it is known.
 void AddOrigin(const RunReport& report, const std::string& case_id, const std::string& value, Json* json);
 
 }  // namespace ulpscope::json_parts

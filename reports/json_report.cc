@@ -68,8 +68,8 @@ Json Volatile(const RunReport& report) {
   return json;
 }
 
-/// One entry a line: small, and two runs can be compared by their lines. Each is text before the next one is made: as objects, all
-/// results of a long run are ten times their text.
+/// Writes one entry a line: small, and two runs can be compared by lines. Each becomes text before the next one is
+/// made, because the results of a long run take ten times their text as objects.
 template <class Entries, class ToText>
 void AddLines(const char* key, const Entries& entries, const ToText& to_text, std::string* text) {
   *text += fmt::format("\"{}\": [", key);

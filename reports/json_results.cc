@@ -15,7 +15,7 @@ namespace ulpscope::json_parts {
 
 namespace {
 
-/// Longer lists say of a value no more than their length does; the run folder has them whole.
+/// Longer lists are cut off: their length says as much, and the run folder has them whole.
 constexpr size_t kMostListed = 64;
 
 void AddModels(const char* key, const std::vector<PrecisionModel>& models, ModelTable& table, Json* value) {
@@ -39,7 +39,7 @@ Json Kinds(const std::vector<Remark>& remarks) {
   return kinds;
 }
 
-/// Texts and, beside them, their kinds; nothing without any.
+/// Adds texts and their kinds under two keys; nothing if there are none.
 void AddRemarks(const std::string& key, const std::vector<Remark>& remarks, Json* json) {
   if (remarks.empty()) return;
   (*json)[key] = Texts(TextsOf(remarks));
@@ -81,7 +81,7 @@ Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisi
   json["fits"] = classification.fits;
   if (classification.states_error) json["states_error"] = true;
   if (!classification.floors.empty()) json["floors"] = classification.floors;
-  // What a contract that is met says nothing of, however it was summed.
+  // Alternatives that give the same bits, which a met contract therefore does not distinguish.
   if (value.contract == ContractVerdict::kConforms && !classification.as_exact.Empty())
     json["as_exact"] = Words(WordsOf(classification.as_exact));
   AddRemarks("says", classification.says, &json);
@@ -131,7 +131,7 @@ Json Casts(const std::vector<Cast>& casts) {
   return list;
 }
 
-/// What follows from dtypes and shapes alone; times are volatile.
+/// Costs derived from dtypes and shapes alone; times are volatile.
 Json CastCosts(const std::vector<CastCost>& costs) {
   Json list = Json::array();
   for (const CastCost& cost : costs) {
@@ -166,14 +166,14 @@ Json OriginJson(const StepOrigin& at) {
   return {{"module", Text(at.module)}, {"file", Text(at.file)}, {"line", at.line}};
 }
 
-/// The origin of the step that gives `value`, where it is known.
+/// Adds the origin of the step that gives `value`, if it is known.
 void AddOrigin(const RunReport& report, const std::string& case_id, const std::string& value, Json* json) {
   if (const StepOrigin* at = OriginOf(report, case_id, value)) (*json)["at"] = OriginJson(*at);
 }
 
 namespace {
 
-/// Each step of the opened program by itself: how it read what other steps computed, and what it did.
+/// Each step of the instrumented program by itself: how it read the results of other steps, and its behaviour.
 Json Steps(const RunReport& report, const std::string& id, const OpenedRun& opened) {
   Json list = Json::array();
   for (const auto& step : opened.steps) {
@@ -247,7 +247,7 @@ Json ResultJson(const RunReport& report, const CaseResult& result, const Decisiv
                {"status", Name(result.status)},
                {"reason", Text(result.reason)},
                {"demanded", result.demanded}};
-  if (result.status != Status::kNotRun) {  // what was never begun has no outcome
+  if (result.status != Status::kNotRun) {  // a result that was never begun has no outcome
     json["outcome"] = {{"kind", Name(result.outcome.kind)}};
     if (!result.outcome.error_class.empty()) json["outcome"]["class"] = Text(result.outcome.error_class);
     if (!result.outcome.text.empty()) json["outcome"]["text"] = Text(result.outcome.text);

@@ -51,7 +51,7 @@ void Set(pugi::xml_node node, const char* name, const std::string& text) {
   node.append_attribute(name).set_value(XmlSafe(text).c_str());
 }
 
-/// No exponent: the schemas want decimals.
+/// Without an exponent: the schemas require decimals.
 std::string Decimal(double seconds) { return fmt::format("{:.3f}", seconds); }
 
 /// "2026-11-20T22:53:37": Ant's schema allows no zone.
@@ -71,14 +71,14 @@ std::string Timestamp(const std::string& started) {
 
 constexpr size_t kColumns = 100;
 
-/// What parts, who, why, as on the console.
+/// A finding, as on the console.
 std::string FindingLines(const RunReport& report, const Divergence& divergence, const std::string& subject) {
   const std::string head = fmt::format("  {:<10} ", Name(divergence.kind));
   return Wrap(head, subject, kColumns) +
          Wrap("    ", WithPlaces(BriefSentence(divergence), SourcePlacesOf(report, divergence)), kColumns);
 }
 
-/// The failing line of the console, what the cell takes part in, its values; the command that repeats it comes last.
+/// The failing line of the console, the findings of the cell, its values; the command that repeats it comes last.
 std::string Details(const RunReport& report, const CaseResult& result,
                     const std::vector<const Divergence*>& findings) {
   std::string text = Wrap(fmt::format("{}  ", Name(result.status)), FailureText(result), kColumns);
@@ -105,8 +105,8 @@ pugi::xml_node AppendCase(pugi::xml_node suite, const std::string& id, const std
   return node;
 }
 
-/// `file` and `line`, as GitLab, CircleCI, Buildkite and Jenkins' JUnit plugin read them, of the source that the step of `value` was
-/// captured from. Nothing where it was not: the strict schema of Jenkins' xUnit plugin has neither.
+/// `file` and `line` of the source that the step of `value` was captured from, for GitLab, CircleCI, Buildkite and
+/// Jenkins' JUnit plugin. Nothing if it was not captured: the strict schema of Jenkins' xUnit plugin has neither.
 void SetSource(pugi::xml_node node, const RunReport& report, const std::string& case_id,
                const std::string& value) {
   const StepOrigin* origin = OriginOf(report, case_id, value);
@@ -144,7 +144,7 @@ struct SuiteCounts {
   double seconds = 0;
 };
 
-/// A suite as Ant's schema wants it; its properties, test cases and output follow, in this order.
+/// A suite in the form that Ant's schema requires; its properties, test cases and output follow, in this order.
 pugi::xml_node AppendSuite(pugi::xml_node root, const RunReport& report, const std::string& name, size_t id,
                            const SuiteCounts& counts) {
   pugi::xml_node suite = root.append_child("testsuite");

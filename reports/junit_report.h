@@ -1,7 +1,7 @@
-// junit.xml: what CI servers read. One document that is valid both for the strict schema of Ant's JUnit task
-// and for the looser one of Jenkins: a bare <testsuites>, one <testsuite> per backend with every attribute
-// that Ant's asks for. Test cases of captured programs have `file` and `line` of the source besides, which neither schema knows and
-// CI servers read.
+// junit.xml, for CI servers. One document that is valid both for the strict schema of Ant's JUnit task and for the
+// looser one of Jenkins: a <testsuites> without attributes, and one <testsuite> per backend with every attribute that
+// Ant's requires. Test cases of captured programs also have `file` and `line` of the source, which neither schema
+// contains and CI servers read.
 #pragma once
 
 #include <string>

@@ -97,7 +97,7 @@ std::vector<const LedgerEntry*> EntriesByShare(const Ledger& ledger) {
 
 namespace {
 
-/// What makes a cause the same in another step. Where nothing is known of what the sides do, its sentence.
+/// The key by which causes in different steps are the same; if the behaviour of the sides is unknown, the sentence.
 std::string KeyOf(const LedgerCause& cause) {
   return fmt::format("{}|{}|{}|{}", cause.backend, Name(cause.kind), cause.is_explained,
                      cause.does.empty() ? cause.sentence : cause.does);
@@ -254,8 +254,8 @@ std::string LedgerText(const Ledger& ledger) {
 
 namespace {
 
-/// The causes of its kind that the entries of its steps have, in any ledger of its case, each with its backend; empty where none is
-/// known.
+/// The causes of its kind in the entries of its steps, in any ledger of its case, each with its backend; empty if
+/// unknown.
 std::map<std::string, std::string> CausesOf(const std::vector<const Ledger*>& ledgers,
                                             const Divergence& divergence) {
   std::map<std::string, std::string> keys;

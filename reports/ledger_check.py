@@ -1,9 +1,10 @@
-"""Books the ledgers of a run folder again from the stored tensors, and holds report.json against that. Used by `accounts`; shares nothing
-with the judge.
+"""Books the ledgers of a run folder again from the stored tensors, and compares report.json with the result. Used by
+`accounts`; shares nothing with the judge.
 
-A ledger balances when its two walks begin at one tensor (the carrier's own stored result, where the carrier is a backend of the run), end
-at the two stored results, and each step between them at which a difference changes is an entry with the share that these tensors give.
-Differences are exact (fractions), shares are compared to a part in 10^9."""
+A ledger balances if its two walks begin at one tensor (the carrier's own stored result, if the carrier is a backend
+of the run) and end at the two stored results, and each step between them at which a difference changes is an entry
+with the share that these tensors give. Differences are exact (fractions), shares are compared to a part in 10^9.
+"""
 import fractions
 import math
 import struct

@@ -78,7 +78,7 @@ class Summary {
     text_ += "\n";
   }
 
-  /// What each difference is made of, in a table; of many the first.
+  /// The entries of each difference, in a table; only the first if there are many.
   void Ledgers() {
     if (report_.ledgers.empty()) return;
     text_ +=
@@ -189,7 +189,7 @@ std::string MarkdownText(std::string_view text) {
   std::string escaped;
   for (size_t i = 0; i < safe.size(); ++i) {
     const char c = safe[i];
-    // What GitHub makes a link of, and what begins a list or a heading.
+    // GitHub would turn such text into a link, a list or a heading.
     const bool link =
         (c == ':' && safe.compare(i, 3, "://") == 0) || (c == '.' && i >= 3 && (safe[i - 1] | 32) == 'w');
     const bool begins = i == 0 && (c == '-' || c == '+' || c == '=');

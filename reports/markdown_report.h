@@ -1,7 +1,7 @@
-// The summary that a CI job shows on its page: findings first, ten at most, then what failed, then the rows of the matrix in
-// which backends part.
+// The summary that a CI job shows on its page: findings first, ten at most, then the failures, then the rows of the
+// matrix in which backends differ.
 //
-// What others wrote stands in code spans or is escaped: no link, no image, no mention, no HTML, no table that ends early.
+// External text is in code spans or escaped: no link, no image, no mention, no HTML, no table that ends early.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::string WriteMarkdown(const RunReport& report);
 
 /// Text as GitHub's Markdown shows it, character by character.
 std::string MarkdownText(std::string_view text);
-/// The same in a code span; in the cell of a table a bar is written otherwise.
+/// The same in a code span; in the cell of a table a bar is escaped differently.
 enum class MarkdownPlace { kText, kTable };
 std::string MarkdownCode(std::string_view text, MarkdownPlace place);
 /// A sentence whose names, which stand in backticks, are code spans.

@@ -21,8 +21,9 @@ using Tone = MatrixCell::Tone;
 
 using Place = std::tuple<std::string, std::string, std::string>;  ///< case, backend, value
 
-/// The members of divergences that are marked. Of an outcome divergence only the side that refused is: everybody else is a member
-/// too, and a mark on every cell marks nothing. Differences of order and of casts are no differences of class and go unmarked.
+/// The members of divergences that are marked. In an outcome divergence only the side that refused is marked: all
+/// others are members too, and a mark on every cell would be meaningless. Differences of order and of casts are not
+/// differences of class and are not marked.
 std::set<Place> Marks(const RunReport& report) {
   std::set<Place> marks;
   for (const Divergence& divergence : report.divergences) {
@@ -114,7 +115,7 @@ class Builder {
       const bool is_one = !letters.empty() && std::ranges::all_of(letters, [&](const auto& each) {
         return each.second == letters.begin()->second;
       });
-      // What parted before this value shows in its bits too, though no finding is of it.
+      // A difference before this value shows in its bits too, although no finding is about it.
       std::set<std::string> classes;
       for (const auto& [backend, letter] : letters)
         classes.insert(CellText(Find(id, backend)->values.at(labels[row])));
@@ -148,7 +149,7 @@ class Builder {
     return letters;
   }
 
-  /// The status stands in the rows of the values that it is about, where there are any; else in the first.
+  /// The status is shown in the rows of the values that it is about, if there are any; else in the first.
   static bool BearsStatus(const CaseResult& result, const std::vector<std::string>& labels, size_t row) {
     const auto is_about = [&](const std::string& label) { return Contains(result.status_values, label); };
     return std::ranges::any_of(labels, is_about) ? is_about(labels[row]) : row == 0;
@@ -183,7 +184,7 @@ class Builder {
     return cell;
   }
 
-  /// The letter of its bits; what refused has none.
+  /// The letter of its bits; a refusal has none.
   void Mark(const CaseResult& result, const std::string& label,
             const std::map<std::string, std::string>& letters, MatrixCell* cell) const {
     const auto letter = letters.find(result.backend);

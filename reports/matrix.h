@@ -14,7 +14,7 @@ struct MatrixCell {
 };
 
 struct MatrixRow {
-  std::string label;                   ///< a value of the case; "" where no value was observed
+  std::string label;                   ///< a value of the case; "" if no value was observed
   std::vector<MatrixCell> cells = {};  ///< one per column
   bool same_bits = false;              ///< all backends gave the same, tensors in every bit
 };
@@ -33,13 +33,13 @@ struct Matrix {
 
 Matrix BuildMatrix(const RunReport& report);
 
-/// What the marks of its cells mean (reports/cell.h).
+/// The meaning of the marks in its cells (reports/cell.h).
 std::vector<std::string> LegendOf(const Matrix& matrix);
 
-/// Two backends or more gave this value, all alike, and nothing parts or fails.
+/// At least two backends have this value, all the same, and nothing differs or fails.
 bool AllAgree(const MatrixRow& row);
 
-/// Something parts or fails, or two backends gave this value differently; one backend alone differs from nobody.
+/// Something differs or fails, or two backends have different values; one backend alone does not count.
 bool Differs(const MatrixRow& row);
 
 /// True for the statuses that end a run with an exit code other than 0.

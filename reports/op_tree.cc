@@ -72,7 +72,7 @@ class Stage {
     for (const TraceNode* child : children_[node.id]) Subtree(*child, depth + 1);
   }
 
-  /// Graphs number their nodes, since what a node reads stands elsewhere; nested calls show it by nesting.
+  /// Graphs number their nodes, since a node's operands are elsewhere; nested calls are shown by nesting.
   bool Numbered() const { return name_ != "dispatch"; }
 
   void Line(const TraceNode& node, size_t depth) {

@@ -19,9 +19,9 @@ struct OpTreeOptions {
 /// The last stage that is a stack's own and no adapter's glue; the first one of an empty trace.
 std::string_view LastStage(std::span<const TraceNode> trace);
 
-/// One block a stage, in the order of kTraceStages. Lines of conversions begin with ">". Steps of the dispatcher that
-/// only show or allocate memory are left out, except with verbosity kVerbose, which also draws every stage. Graphs,
-/// whose nodes are flat, number them and say what each reads.
+/// One block for each stage, in the order of kTraceStages. Lines of conversions begin with ">". Steps of the dispatcher
+/// that only show or allocate memory are left out, except with verbosity kVerbose, which also draws every stage.
+/// Graphs, whose nodes are flat, number them and list each node's operands.
 ///
 ///     dispatch   10 nodes, 1 conversion
 ///         aten::linear (bf16[22,44], f32[66,44]) -> bf16[22,66]  158 us

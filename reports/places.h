@@ -1,4 +1,5 @@
-// Where in the source that a program was captured from a finding stands: by module, file and line, repeated layers together.
+// The places of a finding in the source that a program was captured from: by module, file and line, repeated layers
+// together.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,17 @@
 
 namespace ulpscope {
 
-/// One line of source, in whatever layer, and the steps of a finding that come from it.
+/// One line of source, in any layer, and the steps of a finding that come from it.
 struct SourcePlace {
-  StepOrigin
-      at;  ///< of the step that weighs most in the ledgers of its case; where none has it, of the first
-  std::vector<std::string> values;   ///< that these steps give, in the order of the finding
+  StepOrigin at;                    ///< of the heaviest step in the ledgers of its case; by default the first
+  std::vector<std::string> values;  ///< that these steps give, in the order of the finding
   std::vector<std::string> modules;  ///< of these steps, each once
   int64_t layers = 1;                ///< modules that run this line
-  double share =
-      0;  ///< of an observed value's difference, the largest of a step here; 0 where no ledger has one
+  double share = 0;  ///< of an observed value's difference, the largest of a step here; 0 without a ledger
 };
 
-/// Those of the values in which the finding's backends part, the heaviest first, then in the finding's order. Empty where no step of
-/// them has an origin.
+/// The places of the values in which the finding's backends differ, the heaviest first, then in the finding's order.
+/// Empty if none of the steps has an origin.
 std::vector<SourcePlace> SourcePlacesOf(const RunReport& report, const Divergence& divergence);
 /// The same of all divergences that are one finding.
 std::vector<SourcePlace> SourcePlacesOf(const RunReport& report, const WeighedDivergence& finding);
@@ -37,7 +36,7 @@ std::string PlacesText(const std::vector<SourcePlace>& places);
 /// A sentence, and " At model.layers.0.mlp, modeling_llama.py:77." behind it.
 std::string WithPlaces(std::string sentence, const std::vector<SourcePlace>& places);
 
-/// Where the step that gives `value` was captured; null where its case does not say it.
+/// The place where the step that gives `value` was captured; null if its case does not state it.
 const StepOrigin* OriginOf(const RunReport& report, const std::string& case_id, const std::string& value);
 
 /// A file and a line of it; line 0: not known.
@@ -45,8 +44,8 @@ struct SourceLine {
   std::string file = {};
   int64_t line = 0;
 };
-/// What a reader is shown for `value` of a case: the line of source that its step was captured from, else that of the step in the case's
-/// file, else that of the case.
+/// The line to show for `value` of a case: the line of source that its step was captured from, else that of the step in
+/// the case's file, else that of the case.
 SourceLine SourceLineOf(const RunReport& report, const std::string& case_id, const std::string& value);
 
 }  // namespace ulpscope

@@ -176,7 +176,8 @@ class Comparison {
           fmt::format("{}  {}: {:.0f} ms -> {:.0f} ms", now.id, now.backend, old_ms, new_ms));
   }
 
-  /// What is the same finding in both runs: its case, kind and value, and the groups as far as both runs have their backends.
+  /// The identity of a finding across runs: its case, kind and value, and the groups, restricted to backends that both
+  /// runs have.
   using Identity =
       std::tuple<std::string, DivergenceKind, std::string, std::vector<std::vector<std::string>>>;
 
@@ -202,7 +203,7 @@ class Comparison {
     return findings;
   }
 
-  /// Whose divergence it is, however it parts them: its case, value, and all its backends.
+  /// The subject of a divergence, however it groups the backends: its case, value, and all its backends.
   using Subject = std::tuple<std::string, std::string, std::vector<std::string>>;
 
   static Subject SubjectOf(const Identity& identity) {
@@ -239,7 +240,8 @@ class Comparison {
         tell(*divergence, Way::kWorse);
         continue;
       }
-      // The same backends part at the same value in another way: one change. What of it is worse, their classes tell.
+      // The same backends differ at the same value in another way: one change. The classes decide whether it is for the
+      // worse.
       const Divergence& old = *before->second.front();
       before->second.erase(before->second.begin());
       const std::string values = FindingValues(*divergence);

@@ -1,11 +1,14 @@
-// What changed between two runs: statuses, precision classes, divergences, conversions, time. A pure function of their reports.
+// The changes between two runs: statuses, precision classes, divergences, conversions, time. A pure function of their
+// reports.
 //
-// Cells are compared where both runs have them; divergences among the backends that both have, so that a backend more changes
-// nothing of the others. A change is for the worse where
-//   - a status falls (PASS, XFAIL and SKIP, then the statuses that exit 1, then those that exit 6 or 3), or what ran is skipped,
+// Cells are compared if both runs have them; divergences among the backends that both have, so that an additional
+// backend changes nothing for the others. A change is for the worse if
+//   - a status falls (PASS, XFAIL and SKIP, then the statuses that exit 1, then those that exit 6 or 3), or a result that
+//     was computed is skipped,
 //   - a value keeps fewer bits than before at its coarsest rounding, or no model explains it any more,
-//   - a divergence of class is new. One of the same backends at the same value that parts them otherwise has changed, and is told once.
-// All else is told and fails nothing: classes that are as coarse as before, order, conversions, time.
+//   - a divergence of class is new. If the same backends differ at the same value in another way, the divergence has
+//     changed, and is reported once.
+// All other changes are reported and fail nothing: classes that are as coarse as before, order, conversions, time.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +43,7 @@ RunDiff CompareRuns(const RunReport& before, const RunReport& after, const std::
 
 bool HasWorse(const RunDiff& diff);
 
-/// How many changes of each part are told; all of them where somebody asks.
+/// The number of changes of each part that are listed; all of them on request.
 enum class DiffLength { kBrief, kWhole };
 std::string WriteRunDiff(const RunDiff& diff, DiffLength length, size_t columns);
 

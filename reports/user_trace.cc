@@ -35,7 +35,7 @@ bool KeepsValues(const std::string& from, const std::string& there) {
   return b.precision >= a.precision && b.emin - b.precision <= a.emin - a.precision && b.emax >= a.emax;
 }
 
-/// "under aten::linear"; a conversion that the program asked for stands alone.
+/// "under aten::linear"; a conversion that the program itself requests has no op around it.
 std::string Where(const UserConversion& one) {
   return one.under == one.op ? std::string("by itself") : "under " + one.under;
 }

@@ -1,7 +1,9 @@
-// Judging a trace that somebody else recorded: the dtype conversions of a chrome trace of torch.profiler, what they move and cost.
+// Judges an external trace: the dtype conversions in a chrome trace of torch.profiler, the bytes that they move and
+// their cost.
 //
-// Such a file is a stranger's text: it is read event by event, within limits, and what contradicts the format is an error with its
-// place. It holds no data flow. So two conversions that undo each other by dtypes and shape are pairs that may undo each other.
+// Such a file is untrusted text: it is read event by event, within limits, and a contradiction of the format is an
+// error with its place. It holds no data flow, so two conversions that undo each other by dtypes and shape are pairs
+// that may undo each other.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +24,8 @@ struct UserTraceLimits {
 };
 
 struct UserConversion {
-  std::string op;  ///< "aten::copy_"
-  std::string
-      under;  ///< the nearest op around it that is no part of the conversion; its own name without one
+  std::string op;        ///< "aten::copy_"
+  std::string under;     ///< the nearest op around it outside the conversion; else its own name
   std::string from, to;  ///< dtypes, long names
   std::vector<int64_t> shape = {};
   int64_t bytes = 0;     ///< read and written

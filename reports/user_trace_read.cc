@@ -1,4 +1,4 @@
-// Reading chrome traces: JSON's events into slices, slices into ops with their parts.
+// Reads chrome traces: JSON's events into slices, slices into ops with their parts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace ulpscope {
 namespace {
 
-/// What an event of the file says, as far as it is asked.
+/// The parts of an event that are used.
 struct Slice {
   std::string name, category, phase, place;  ///< place: process and thread
   std::optional<double> ts, dur;
@@ -24,7 +24,7 @@ struct Slice {
   std::vector<std::vector<int64_t>> dims;
 };
 
-/// The dtypes of PyTorch's C++ as torch.profiler prints them, beside the long names, which mean themselves.
+/// The dtypes of PyTorch's C++ as torch.profiler prints them; long names stay as they are.
 std::string DTypeOf(const std::string& printed) {
   static const std::map<std::string, std::string> names{{"float", "float32"},
                                                         {"double", "float64"},
@@ -91,7 +91,7 @@ class SliceReader : public nlohmann::json_sax<nlohmann::json> {
     if (InArgs(1) && ArgsKey() == "Input Dims") in_dims_ = true;
     if (InArgs(2) && in_dims_) slice_.dims.emplace_back();
     if (InArgs(1) && ArgsKey() == "Input type") in_types_ = true;
-    if (InArgs(2) && in_types_) slice_.types.emplace_back();  // of a list of tensors: not told apart
+    if (InArgs(2) && in_types_) slice_.types.emplace_back();  // of a list of tensors: not distinguished
     return true;
   }
   bool end_array() override {
@@ -304,9 +304,9 @@ class UserTraceBuilder {
     return count;
   }
 
-  /// Each with the next one back, of the same extents in any order (a permute may stand between).
+  /// Pairs each conversion with the next one back, of the same extents in any order (a permute may be between them).
   void Pair() {
-    std::map<std::string, std::vector<size_t>> waiting;  // what would undo it -> those that wait for it
+    std::map<std::string, std::vector<size_t>> waiting;  // what undoes it -> those that wait for it
     auto& all = trace_.conversions;
     for (size_t i = 0; i < all.size(); ++i) {
       auto extents = all[i].shape;

@@ -22,7 +22,7 @@ std::string RangeText(const Exclusion& exclusion) {
              : fmt::format("{} to {}", FormatDecimal(exclusion.low), FormatDecimal(exclusion.high));
 }
 
-/// `exact` with as many digits as part it from `observed`: two numbers that read alike prove nothing.
+/// `exact` with enough digits to differ from `observed`: two numbers that look alike prove nothing.
 std::string ExactText(double exact, double observed) {
   if (exact == observed) return "the same";
   std::string text = FormatDecimal(exact);
@@ -31,7 +31,7 @@ std::string ExactText(double exact, double observed) {
   return text;
 }
 
-/// The facets of a model that say something.
+/// The facets of a model that contain a choice.
 std::string ModelText(const PrecisionModel& model) {
   std::vector<std::string> parts;
   for (const auto& [operand, in] : model.in)

@@ -1,4 +1,4 @@
-// The element that a result rests on: what was observed there, and what the rival makes of it.
+// The decisive element of a result: its observed value, and the rival's.
 #pragma once
 
 #include <map>
@@ -21,8 +21,8 @@ class Witnesses {
   /// `report` must outlive this.
   explicit Witnesses(const RunReport& report);
 
-  /// Of what `result` gives for the value of `divergence`, against the first backend of the other side; without a divergence, or
-  /// where that excludes nothing, of its first value against the nearest model that is excluded.
+  /// For `result`'s value in `divergence`, against the first backend of the other side; without a divergence, or if
+  /// that excludes nothing, for its first value against the nearest excluded model.
   std::optional<Witness> Of(const CaseResult& result, const Divergence* divergence) const;
 
  private:

@@ -36,8 +36,7 @@ struct NameTable {
     bool is_tensor = false;
     bool requires_grad = false;
     bool used = false;
-    std::string attribute =
-        {};  ///< the attribute that has this name for its value, where no table says what it takes
+    std::string attribute = {};  ///< the attribute whose value this name is, if no table has its type
   };
   std::map<std::string, Entry, std::less<>> entries;
   bool has_backward = false;
@@ -57,8 +56,8 @@ Attr DecodeNumber(const Node& node, ErrorSink& errors);
 TensorSpec DecodeTensor(const Node& name, const Node& node, Budget& budget, ErrorSink& errors);
 std::vector<Step> DecodeSteps(const Node& list, NameTable& names, Budget& budget, ErrorSink& errors);
 
-/// `observed`: the values that contract and expect may name. `case_name` stands in errors, since defaults of
-/// a file stand far from the case.
+/// `observed`: the values that contract and expect may name. `case_name` is in errors, since defaults of a file are far
+/// from the case.
 struct DemandContext {
   const std::vector<std::string>& observed;
   const std::string& case_name;

@@ -1,4 +1,4 @@
-// One case: its parts, the defaults of its file, and what holds between the parts.
+// Decodes one case: its parts, the defaults of its file, and the constraints between the parts.
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"

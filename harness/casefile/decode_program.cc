@@ -67,7 +67,7 @@ bool IsStepKey(std::string_view key) {
          key == "at";
 }
 
-/// Tensors in an attribute of an op whose attributes no table has: they are operands, which alone the harness follows.
+/// Reports tensors in an attribute of an op whose attributes no table has: the harness only follows operands.
 void CheckTensorsInAttribute(const Node& key, const Node& value, const Step& step, NameTable& names,
                              ErrorSink& errors) {
   const auto entry = [&](const Node& item) {
@@ -134,7 +134,7 @@ const Node* FirstName(const Node& node) {
   return as != nullptr && as->kind == Node::Kind::kList ? &as->children.front() : as;
 }
 
-/// Steps for the further names of `as: [a, b]`: the same op, each with another of its results.
+/// Steps for the other names of `as: [a, b]`: the same op, each with another of its results.
 void AddOtherResults(const Node& node, std::vector<Step>& steps, NameTable& names, ErrorSink& errors) {
   const Node* as = node.Find("as");
   if (as == nullptr || as->kind != Node::Kind::kList) return;

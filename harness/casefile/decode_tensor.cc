@@ -108,7 +108,7 @@ Attr FillAttr(const Node& node) {
   return {.value = std::move(map)};
 }
 
-/// Checks each literal element where it stands, and the nesting. Returns how many elements there are.
+/// Checks each literal element in place, and the nesting. Returns the number of elements.
 int64_t CheckValues(const Node& list, const TensorSpec& spec, size_t axis, ErrorSink& errors) {
   int64_t count = 0;
   const bool nested = !list.children.empty() && list.children.front().kind == Node::Kind::kList;

@@ -12,7 +12,7 @@
 namespace ulpscope {
 namespace {
 
-/// The last line that anything of `node` stands on.
+/// The last line of `node` and its children.
 int LastLine(const Node& node) {
   int line = node.mark.line;
   for (const Node& child : node.children) line = std::max(line, LastLine(child));

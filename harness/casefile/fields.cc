@@ -75,7 +75,7 @@ const Type& ResultNames() {
   return type;
 }
 
-/// What may stand at an attribute of an op.
+/// The type of an attribute's value.
 const Type& AttributeType(const OpAttribute& attribute) {
   switch (attribute.kind) {
     case AttrKind::kDTypeName:

@@ -37,8 +37,8 @@ struct Type {
     kNumber,    ///< a number (see number.h)
     kList,      ///< min_items to max_items times *item
     kMap,       ///< `fields`; other keys only where `rest` is set, and then they fit rest_key
-    kTagged,    ///< a map whose key `tag` says which of `variants` it is
-    kEither,    ///< *scalar, *list or *map, told apart by how it is written (null: not allowed)
+    kTagged,    ///< a map whose key `tag` selects one of `variants`
+    kEither,    ///< *scalar, *list or *map, by YAML kind (null: not allowed)
     kAny,       ///< anything of scalars, lists and maps
     kDeferred,  ///< checked by someone else: cases, one by one, after their sweeps are expanded
   };
@@ -68,12 +68,12 @@ struct Type {
 };
 
 const Type& FileType();      ///< a case file
-const Type& FileHeadType();  ///< a case file whose cases are not looked into
+const Type& FileHeadType();  ///< a case file whose cases are not checked
 const Type& CaseType();      ///< one case, its sweep expanded
 const Type& SweepType();
 const Type& DeviationsType();  ///< cases/deviations.yaml
 
-// Parts that decoders or the op table name on their own.
+// Parts that decoders or the op table refer to.
 const Type& TextType();
 const Type& NameType();
 const Type& NumberType();

@@ -1,4 +1,4 @@
-// Fills whose elements are not made but looked up: the dot products of a probe, the rows of a record.
+// Fills whose elements are looked up: the dot products of a probe, the rows of a record.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const Tensor
 Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const TensorSpec& spec,
                                              WithValues with_values);
 
-/// {file: {path: NAME.safetensors, tensor: T, sha256: DIGEST}}: the tensor T of a file beside the case file, bit by bit. Dtype, shape
-/// and digest (of the tensor's bytes, row-major and little-endian) have to be those of the case. `path` is one name: it leads out of
-/// no folder.
+/// {file: {path: NAME.safetensors, tensor: T, sha256: DIGEST}}: the tensor T of a file next to the case file, bit by
+/// bit. Dtype, shape and digest (of the tensor's bytes, row-major and little-endian) have to be those of the case.
+/// `path` is a single name, which cannot leave the folder.
 Result<std::vector<uint64_t>> FileElements(const Attr& parameters, const TensorSpec& spec,
                                            WithValues with_values);
 
-/// The file beside the case file that the elements of `spec` stand in; empty where they stand in none.
+/// The file next to the case file with the elements of `spec`; empty if there is none.
 std::filesystem::path FileOfFill(const TensorSpec& spec);
 
 /// Dot products that a fill holds, and those that its probe has; nothing for other fills.

@@ -36,7 +36,7 @@ struct FillPlan {
   const FloatFormat* narrow = nullptr;  ///< kTies
 };
 
-/// Fraction bits of the integers that stand for uniform and normal deviates.
+/// Fraction bits of the integers that represent uniform and normal deviates.
 inline constexpr int kUniformBits = 53;
 inline constexpr int kNormalBits = 60;
 

@@ -118,7 +118,7 @@ class Linter {
     }
   }
 
-  /// Probes that are cut short, or whose other operand holds something else.
+  /// Warns of probes that are truncated, or whose other operand holds something else.
   void CheckProbes() {
     std::map<std::string, std::set<std::string>> roles;
     std::map<std::string, SourcePos> where;
@@ -156,7 +156,7 @@ class Linter {
     }
   }
 
-  /// The dtype that a product of tensors is stored in, if no other is requested.
+  /// The output dtype of a product of tensors, if no other is requested.
   std::optional<DType> StoreOf(const std::string& value, const ValueDemand& demand) const {
     if (demand.dtype) return ParseDType(*demand.dtype);
     for (const Step& step : case_.program) {
@@ -176,8 +176,7 @@ class Linter {
     return map != nullptr && (map->contains("probe") || map->contains("cross") || map->contains("record"));
   }
 
-  /// Random sums hide what they were accumulated in once they are stored in 16 bits: the wide accumulators
-  /// coincide.
+  /// With a 16-bit output, random sums do not show their accumulator: the wide accumulators coincide.
   template <class Report>
   void CheckNarrowStore(const std::string& name, const ValueDemand& demand, const DemandWords& acc,
                         const ValueFacts& facts, const Report& warn) const {

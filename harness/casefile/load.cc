@@ -202,8 +202,7 @@ LoadResult LoadCases(std::span<const std::string> paths_or_ids, const fs::path& 
     bool found = false;
     for (const fs::path& file : selection.files) {
       const LoadResult& loaded = loader.Load(file, selection.root, result.errors);
-      if (!loaded.errors.empty())
-        found = true;  // what was asked for may be in there: the errors of the file say enough
+      if (!loaded.errors.empty()) found = true;  // the request may be in there: the file's errors suffice
       for (const Case& one : loaded.cases) {
         if (!selection.ids.empty() && !IsWithin(one.id, selection.ids)) continue;
         found = true;

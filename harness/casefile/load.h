@@ -34,7 +34,7 @@ struct LoadResult {
 LoadResult LoadCaseFile(const std::filesystem::path& file, const std::filesystem::path& root,
                         const Vocabulary& vocabulary);
 
-/// The same for text; `shown_as` stands in errors, `id_prefix` in ids.
+/// The same for text; errors show `shown_as`, ids begin with `id_prefix`.
 LoadResult LoadCaseText(std::string_view text, const std::string& shown_as, const std::string& id_prefix,
                         const Vocabulary& vocabulary);
 

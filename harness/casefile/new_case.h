@@ -6,7 +6,7 @@
 
 namespace ulpscope {
 
-/// The text of a case file with one case `name` (letters, digits, _ - . +). It loads as it stands.
+/// The text of a case file with one case `name` (letters, digits, _ - . +). It loads without changes.
 std::string NewCaseTemplate(std::string_view name);
 
 }  // namespace ulpscope

@@ -1,4 +1,4 @@
-// Table of normal deviates; written by make_normal_table.py, which says what an entry is.
+// Table of normal deviates; written by make_normal_table.py, which defines the entries.
 #include "harness/casefile/normal_table.h"
 
 namespace ulpscope {

@@ -46,7 +46,7 @@ bool IsAmbiguousWord(std::string_view text);
 /// -?(0|[1-9][0-9]*) inside int64.
 Result<int64_t> ParseInteger(std::string_view text);
 
-/// An exact value cut to 128 bits: (magnitude + tail) * 2^exponent with 0 <= tail < 1.
+/// An exact value truncated to 128 bits: (magnitude + tail) * 2^exponent with 0 <= tail < 1.
 struct CutDyadic {
   enum class Sign { kPlus, kMinus } sign = Sign::kPlus;
   enum class Tail { kZero, kNonZero } tail = Tail::kZero;  ///< kNonZero needs a magnitude of at least 56 bits
@@ -62,7 +62,7 @@ TwoDoubles Carry(const CutDyadic& value);
 /// when the format has no infinity.
 Result<double> RoundNumber(const ExactNumber& number, const FloatFormat& format);
 
-/// The exact value as a quotient cut to at least 64 bits.
+/// The exact value as a quotient, truncated to at least 64 bits.
 CutDyadic CutToDyadic(const ExactNumber& number);
 
 /// A number small enough for fixed-point work: numerator / denominator * 2^exponent, denominator odd, both

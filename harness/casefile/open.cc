@@ -1,4 +1,4 @@
-// From a case to its opened program.
+// Turns a case into its instrumented program.
 #include "harness/casefile/open.h"
 
 #include <algorithm>

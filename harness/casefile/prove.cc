@@ -1,4 +1,4 @@
-// From a case to its companions.
+// Turns a case into its auxiliary inputs.
 #include "harness/casefile/prove.h"
 
 #include <algorithm>
@@ -14,20 +14,21 @@ namespace ulpscope {
 namespace {
 
 constexpr char kTilde = '~';
-/// Results that a probe has to show before it counts as asked: a few hundred random significands leave no rival by luck.
+/// The number of results that a probe has to show before it counts as run: a few hundred random significands leave no
+/// rival by chance.
 constexpr int64_t kWantedResults = 192;
-/// Companions of one product and probe, and of one case.
+/// The most auxiliary inputs of one product and probe, and of one case.
 constexpr int64_t kMostRounds = 6;
 constexpr size_t kMostCompanions = 30;
-/// Shorter sums are not split: the bank of models holds no split of them either.
+/// Shorter sums are not split: no candidate model splits them either.
 constexpr int64_t kLeastSplitLength = 128;
 
-/// Sums of fewer are asked with ordinary numbers.
+/// Sums of fewer terms are tested with ordinary numbers.
 constexpr int64_t kFewTerms = 3;
 /// Another one: numbers of sizes that float16 does not hold.
 constexpr char kRange[] = "range";
 
-/// And numbers far from zero beside how they differ: a mean that is rounded to 16 bits moves everything.
+/// And numbers far from zero with small differences: a mean that is rounded to 16 bits moves everything.
 constexpr char kShifted[] = "shifted";
 /// The probe of ops that take a mean away.
 constexpr char kOpposed[] = "opposed";
@@ -44,28 +45,29 @@ Attr FillOf(std::string_view probe) {
   return Attr{.value = std::move(fill)};
 }
 
-/// What each probe reads. Accumulators are asked for whatever facet is demanded: a rounding after the sum is told from one in
-/// it only where the sum itself is known.
+/// The probes for a demand. Accumulators are probed whatever facet is demanded: a rounding after the sum can be
+/// distinguished from one in it only if the sum itself is known.
 std::vector<std::string> ProbesFor(const ValueDemand& demand, const ProvedProduct& product) {
   if (demand.facets.empty()) return {};
   const int64_t k = product.a.k();
   if (!product.probe.empty()) {
     if (product.probe != kOrdinary && k < LeastCrossLength(product.probe)) return {};
-    // Around a large mean one-pass forms err by more than float32 stores hide.
+    // Around a large mean, one-pass forms have larger errors than float32 output rounding hides.
     if (product.probe == kOpposed && product.is_short) return {product.probe, kShifted};
     return {product.probe};
   }
-  // What tells narrow sums of products are the products' own bits; a sum of single values needs a tie.
+  // Narrow sums of products show in the products' own bits; a sum of single values needs a tie.
   std::vector<std::string> probes =
       product.IsSum() ? std::vector<std::string>{"tie", "swamp", "wide", "half"}
                       : std::vector<std::string>{"single", "cancel", "swamp", "wide", "half"};
-  // Single values of 16 bits are stored between chunks as they are: their split leaves no trace.
+  // Single values of 16 bits are stored unchanged between chunks, so splitting them has no effect.
   const FloatFormat* format = FormatOf(product.a.tensor->dtype);
   const bool traced = !product.IsSum() || (format != nullptr && format->precision > Binary16().precision);
   if (k >= kLeastSplitLength && traced) probes.emplace_back("chunk");
-  // Of two products and their sum ordinary numbers tell as much. Behind a 16-bit store they tell how near sums come to exact ones.
+  // For two products and their sum, ordinary numbers are as informative. With a 16-bit output they show how near sums
+  // come to exact ones.
   if (k < kFewTerms || product.is_short) probes.emplace_back(kOrdinary);
-  // Sums of so few have no lines that leave float16's range.
+  // Sums of so few terms have no rows that leave float16's range.
   if (k < kFewTerms && product.IsSum() && format != nullptr && format->emax > Binary16().emax)
     probes.emplace_back(kRange);
   std::erase_if(probes,
@@ -109,14 +111,14 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
          CrossFill(probe, product.IsSum() ? "sum" : "a", product.a, round * product.a.lines()));
   if (product.IsSum()) return companion;
   Refill(&one, product.b.tensor, CrossFill(probe, "b", product.b, round * product.b.lines()));
-  // An addend is looked at beside single products; elsewhere it would bury what is left of the sum, and small products too.
+  // An addend is kept with single products only; elsewhere it would hide the rest of the sum, and small products too.
   if ((probe != "single" || round % 2 == 1) && product.addend != nullptr &&
       product.addend != product.a.tensor && product.addend != product.b.tensor)
     Refill(&one, product.addend, Attr{.value = std::string("zeros")});
   return companion;
 }
 
-/// Runs of one probe until enough results have shown it, and until every line of its own was there.
+/// The number of runs of one probe until enough results have shown it, and every row of its own was used.
 int64_t RoundsOf(const ProvedProduct& product, const std::string& probe) {
   if (IsFill(probe)) return 1;
   int64_t rounds = (kWantedResults + product.results - 1) / std::max<int64_t>(1, product.results);

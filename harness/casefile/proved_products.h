@@ -1,4 +1,4 @@
-// The products of a program whose operands are tensors of the case: what companions are made for.
+// The products of a program whose operands are tensors of the case: auxiliary inputs are made for these.
 #pragma once
 
 #include <algorithm>
@@ -25,23 +25,23 @@ struct ProvedOperand {
 
 /// A matrix product of two tensors of the case, or a sum of one.
 struct ProvedProduct {
-  std::string value;        ///< the value that it makes: product, w.grad
+  std::string value;        ///< the value of the product: product, w.grad
   std::string buffer;       ///< the other name that out= gives it
   ProvedOperand a, b = {};  ///< of a sum b has no tensor
   int64_t results = 0;
   const TensorSpec* addend = nullptr;
   std::string probe = {};  ///< the only one of an op around a sum; else empty
-  bool is_short = false;   ///< of 16-bit operands, and stored as such
+  bool is_short = false;   ///< of 16-bit operands, with a 16-bit output
 
   bool IsSum() const { return b.tensor == nullptr; }
 };
 
 struct ProvedProducts {
   std::vector<ProvedProduct> products;
-  /// Value -> the names that it is computed from, directly; tensors and gradients among them.
+  /// Value -> the names of its direct operands; tensors and gradients among them.
   std::map<std::string, std::set<std::string>> sources;
 
-  /// Names of values on whose path the value lies, itself included.
+  /// Names of values whose path includes the value, itself included.
   std::set<std::string> PathOf(const std::string& value) const;
 };
 ProvedProducts FindProducts(const Case& one);

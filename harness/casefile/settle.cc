@@ -1,4 +1,4 @@
-// Versions of the tensors whose data a program replaces.
+// Names versions of the tensors whose data a program replaces.
 #include <utility>
 
 #include "harness/casefile/open.h"
@@ -72,7 +72,7 @@ class Settler {
   }
 
   SettledProgram& settled_;
-  std::map<std::string, std::string> now_;  ///< tensor -> the version that it holds
+  std::map<std::string, std::string> now_;  ///< tensor -> its current version
   std::set<std::string> read_;
 };
 

@@ -21,7 +21,7 @@ class ErrorSink {
   /// An error from a helper that does not know the place.
   void Add(const Mark& mark, Error error, std::string_view context = {});
 
-  /// True when further errors would be dropped: a reason not to work on their hints.
+  /// True if additional errors would be dropped: then their hints need not be computed.
   bool full() const { return errors_.size() >= kMaxErrors; }
   /// How often Add was called, including errors that were reported already (by another combination of a
   /// sweep) and those past the limit. Whether a part of a file is sound is decided by this number, never by

@@ -45,7 +45,7 @@ std::optional<BitRange> BitsOfTensor(const TensorSpec& spec) {
                                           map->contains("cross") || map->contains("record"));
   const int64_t count = ElementCount(spec.shape);
   if (literal && count > kLiteralSample) return std::nullopt;
-  // Element i depends on i alone, so a part has the first elements of the whole.
+  // Element i depends on i alone, so the first elements of the whole are a valid sample.
   if (!literal) sample.shape = {std::min(count, kSample)};
   const auto data = GenerateTensor(sample, 0);
   if (!data) return std::nullopt;

@@ -10,8 +10,7 @@
 
 namespace ulpscope {
 
-/// Every element, and every exact partial result that it is made of, is a multiple of 2^low below 2^high in
-/// magnitude.
+/// Every element, and every exact partial result inside it, is a multiple of 2^low below 2^high in magnitude.
 struct BitRange {
   int low = 0;
   int high = 0;
@@ -23,7 +22,7 @@ struct ValueFacts {
   std::optional<BitRange> bits = {};
   std::optional<Shape> shape = {};
   std::set<std::string> tensors = {};  ///< inputs that it depends on
-  int64_t longest_sum = 0;             ///< terms of the longest sum on the way; 0 = there is none
+  int64_t longest_sum = 0;             ///< terms of the longest sum before it; 0 = there is none
 };
 
 /// Facts of the tensors and of every value of the program. Reads at most 4096 elements of each tensor.

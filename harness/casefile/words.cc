@@ -191,8 +191,8 @@ const Pattern& FacetPattern(std::string_view facet) {
 }
 
 bool IsReservedName(std::string_view name) {
-  // Words that stand beside value names in observe, contract and expect, that read as numbers, or that
-  // adapters answer as text (names in _dtype).
+  // Words that occur next to value names in observe, contract and expect, that read as numbers, or that adapters answer
+  // as text (names in _dtype).
   if (name.ends_with("_dtype")) return true;
   static constexpr std::array<std::string_view, 13> kReserved{
       "raised", "unsupported", "versions", "observations", "casts", "trace", "peak_bytes",

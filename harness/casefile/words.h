@@ -39,7 +39,7 @@ const Pattern& LinePattern();  ///< any non-empty text
 /// The words of one facet (harness/words/facets.h): in, prod, acc, mid, out.
 const Pattern& FacetPattern(std::string_view facet);
 
-/// Names that no tensor or value may have, since they mean something else beside names.
+/// Names that no tensor or value may have, since they have another meaning.
 bool IsReservedName(std::string_view name);
 
 /// The suffixes of an observed name that are answered as text, not as a tensor.

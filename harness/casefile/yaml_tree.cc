@@ -101,8 +101,8 @@ size_t Indentation(std::string_view text, int line) {
   return spaces == text.npos ? 0 : spaces;
 }
 
-/// The place of the last quote that begins a scalar: the one that runs to the end of the file. `otherwise`
-/// without one.
+/// The position of the last quote that begins a scalar: the one that runs to the end of the file. `otherwise` if there
+/// is none.
 SourcePos LastQuote(std::string_view text, SourcePos otherwise) {
   for (size_t i = text.size(); i-- > 0;) {
     if (text[i] != '"' && text[i] != '\'') continue;
@@ -123,7 +123,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   bool empty() const { return root_.kind == Node::Kind::kNull; }
   Node Take() { return std::move(root_); }
-  /// The start of the innermost list or map that is still open, if it is one in brackets; else null.
+  /// The start of the innermost open list or map, if it is one in brackets; else null.
   const Mark* open_bracket() const {
     return open_.empty() || !in_brackets_.back() ? nullptr : &open_.back().mark;
   }
@@ -232,7 +232,7 @@ class TreeBuilder : public YAML::EventHandler {
       root_ = std::move(node);
     } else {
       Node& parent = open_.back();
-      // yaml-cpp puts a value that is missing where the next token stands, often lines below its key.
+      // yaml-cpp places a missing value at the next token, often lines below its key.
       const bool is_value = parent.kind == Node::Kind::kMap && parent.children.size() % 2 == 1;
       if (is_value && node.kind == Node::Kind::kNull && node.mark.line != parent.children.back().mark.line) {
         node.mark = parent.children.back().mark;
@@ -318,7 +318,7 @@ Result<Node> ParseYaml(std::string_view text, const std::string& file) {
       hint = "is this quote closed?";
     } else if (bracket != nullptr && bracket->line < pos.line &&
                Indentation(text, pos.line) <= Indentation(text, bracket->line)) {
-      // A bracket that is never closed is noticed lines below; it is wrong where it stands.
+      // A bracket that is never closed is noticed lines below; the error belongs to the bracket.
       pos.line = bracket->line;
       pos.column = bracket->column;
       hint = "is this bracket closed?";

@@ -1,13 +1,13 @@
-// The strict YAML subset as a small tree: every node knows where it stands and how it was written.
+// The strict YAML subset as a small tree: every node knows its position and its spelling.
 //
-// yaml-cpp's document API forgives too much for a file that decides verdicts: it accepts duplicate keys (and
-// reads the first), cyclic aliases and invalid UTF-8, and converts text to numbers by the locale. So only its
-// event stream is used. The tree holds text and places; nothing is a number, a boolean or a name until the
-// field table decides what belongs there.
+// yaml-cpp's document API is too lenient for a file that decides verdicts: it accepts duplicate keys (and reads the
+// first), cyclic aliases and invalid UTF-8, and converts text to numbers by the locale. So only its event stream is
+// used. The tree holds text and positions; nothing is a number, a boolean or a name until the field table determines
+// the types.
 //
-// Refused here: files above 1 MiB, invalid UTF-8, tabs and other control characters, lines above 64 KiB,
-// nesting deeper than 32, more than 250,000 entries, anchors, aliases, merge keys, tags, a second document,
-// keys that are no plain text, and duplicate keys.
+// Refused here: files above 1 MiB, invalid UTF-8, tabs and other control characters, lines above 64 KiB, nesting deeper
+// than 32, more than 250,000 entries, anchors, aliases, merge keys, tags, a second document, keys that are no plain
+// text, and duplicate keys.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct Node {
   Kind kind = Kind::kNull;
   bool quoted = false;  ///< a scalar in quotes, or a block of text: text, whatever it looks like
   Mark mark;
-  std::string text = {};            ///< of a scalar, as written
+  std::string text = {};            ///< of a scalar, in its original spelling
   std::vector<Node> children = {};  ///< of a list: its items; of a map: key, value, key, value ...
 
   size_t entry_count() const { return children.size() / 2; }
@@ -45,8 +45,7 @@ struct Node {
   const Node& value(size_t entry) const { return children[2 * entry + 1]; }
   /// The value at `key`, or null when this is no map or has no such key.
   const Node* Find(std::string_view key) const;
-  /// "'text'", "a list", "a map" or "nothing", for messages. Long text is cut, control characters are left
-  /// out.
+  /// "'text'", "a list", "a map" or "nothing", for messages. Long text is truncated, control characters are left out.
   std::string Describe() const;
 };
 

@@ -1,4 +1,4 @@
-// Walking g's program with f's values, and naming what each step of the walk rounds.
+// Walks g's program with f's values, and names the roundings of each step of the walk.
 #include "harness/compare/compare_books.h"
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ class ComparisonBooks::Impl {
   }
 
  private:
-  /// Why no steps are booked; empty where they are.
+  /// The reason why no steps are booked; empty if they are.
   std::string WhyNoSteps() const {
     for (const ProgramRun* run : {&f_, &g_}) {
       if (!run->opened || run->steps.values.empty())
@@ -139,7 +139,7 @@ class ComparisonBooks::Impl {
     return ledger;
   }
 
-  /// The steps that `run` takes to `target` from what both programs have before `step` of g.
+  /// The steps of `run` to `target`, from values that both programs have before `step` of g.
   std::vector<const Step*> StepsTo(const ProgramRun& run, const std::string& target,
                                    const std::string& step) {
     NamedTensors known;
@@ -278,7 +278,7 @@ class ComparisonBooks::Impl {
   Observation carried_;  ///< g on the carrier
   std::optional<ProgramRun> by_carrier_;
   RecordedWalk walk_f_, walk_g_;
-  std::vector<std::unique_ptr<Case>> parts_;  ///< of programs, whose steps are pointed at
+  std::vector<std::unique_ptr<Case>> parts_;  ///< of programs, pointed at by steps
 };
 
 ComparisonBooks::ComparisonBooks(const Registry& registry, const CompareOptions& options, Carriers* carriers,

@@ -19,12 +19,12 @@ class ComparisonBooks {
   struct Programs {
     ProgramRun *f, *g;
   };
-  /// `in_f`: step of g -> what f has for it. All of these must outlive this.
+  /// `in_f`: step of g -> its counterpart in f. All arguments must outlive this.
   ComparisonBooks(const Registry& registry, const CompareOptions& options, Carriers* carriers,
                   const Programs& programs, const std::map<std::string, std::string>& in_f);
   ~ComparisonBooks();
 
-  /// A ledger of each result whose bits differ.
+  /// A ledger for each result whose bits differ.
   Result<std::vector<Ledger>> Make(const std::vector<ComparedResult>& results);
 
  private:

@@ -25,7 +25,7 @@
 namespace ulpscope {
 namespace {
 
-/// A program of one step has nothing inside to be observed, and is open as it stands.
+/// A program of one step has nothing inside to observe, so it counts as instrumented.
 std::optional<Case> OpenedForBooks(const Case& c) {
   if (auto opened = Opened(c)) return opened;
   if (!IsOneStep(c)) return std::nullopt;
@@ -53,7 +53,7 @@ std::vector<std::string> ResultsOf(const Case& c) {
   return results;
 }
 
-/// By their names where both programs have the same ones, else in their order.
+/// By name if both programs have the same names, else in order.
 Result<std::vector<ResultPair>> PairResults(const ProgramRun& f, const ProgramRun& g) {
   const auto of_f = ResultsOf(f.asked), of_g = ResultsOf(g.asked);
   if (of_f.size() != of_g.size())
@@ -71,7 +71,7 @@ Result<std::vector<ResultPair>> PairResults(const ProgramRun& f, const ProgramRu
 Result<void> CheckSameInputs(const ProgramRun& f, const ProgramRun& g) {
   bool any = f.inputs.empty() && g.inputs.empty();
   for (const auto& [name, wanted] : f.inputs) {
-    const TensorData& tensor = wanted;  // what a lambda can name
+    const TensorData& tensor = wanted;  // a name that a lambda can capture
     any = any || std::ranges::any_of(g.inputs, [&](const auto& each) { return each.second == tensor; });
     const TensorData* other = Lookup(g.inputs, name);
     if (other == nullptr || *other == tensor) continue;
@@ -241,7 +241,7 @@ class ComparisonOfTwo {
     return {};
   }
 
-  /// Finds what f has for the steps of g.
+  /// Finds the counterparts in f of the steps of g.
   void TellMatched(ProgramComparison* made) {
     std::vector<ResultPair> turned;
     for (const ResultPair& pair : pairs_) turned.push_back({.f = pair.g, .g = pair.f});
@@ -268,7 +268,7 @@ class ComparisonOfTwo {
   std::unique_ptr<Carriers> carriers_;
   ProgramRun f_, g_;
   std::vector<ResultPair> pairs_;
-  std::map<std::string, std::string> in_f_;  ///< step of g -> what f has for it
+  std::map<std::string, std::string> in_f_;  ///< step of g -> its counterpart in f
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Two programs on the same inputs: whether they are one function, and, where they are, what each difference between their computed results is
-// made of.
+// Compares two programs on the same inputs: whether they are one function and, if so, what makes up each difference
+// between their computed results.
 //
-// The exact results decide: if they differ, the programs differ in a step (harness/ledger/alignment.h). If
-// they are equal, the computed results differ by rounding alone, which is booked as the difference of two
-// backends is (harness/docs/ledger.md): g is the program, g's run the one side, and f's run the other, as if
-// it were a backend that stores the values that both programs have, exactly.
+// The exact results decide: if they differ, the programs differ in a step (harness/ledger/alignment.h). If they are
+// equal, the computed results differ by rounding alone, which is booked like the difference of two backends
+// (harness/docs/ledger.md): g is the program, g's run is one side, and f's run the other, as if it were a backend that
+// stores the values that both programs have exactly.
 #pragma once
 
 #include <cstdint>
@@ -34,18 +34,18 @@ struct ProgramComparison {
   /// The most that an exact result moves with the last bits of the numbers that only one of the programs has.
   double of_numbers = 0;
   std::vector<ResultPair> matched;  ///< steps of both programs that are equal exactly
-  std::vector<Ledger> ledgers;      ///< of results that differ in bits, where they are the same function
+  std::vector<Ledger> ledgers;      ///< of results that differ in bits, if they are the same function
 };
 
-/// An error where the two cannot be compared: other inputs under one name, none in common, results that do not stand for each other, a backend
-/// that does not compute them, or a result without an exact value.
+/// Error if the two cannot be compared: other inputs under one name, none in common, results that do not correspond, a
+/// backend that does not compute them, or a result without an exact value.
 Result<ProgramComparison> ComparePrograms(const Workspace& workspace, const ProgramToCompare& f,
                                           const ProgramToCompare& g, const CompareOptions& options);
 
 /// "the same function; every difference is rounding: 2 causes explain all of it"
 /// "different functions: `var` differs first at [3, 0]: f 0.2500, g 0.2601 (exact)"
 std::string SummaryOf(const ProgramComparison& comparison);
-/// The lines below the summary.
+/// The text lines below the summary.
 std::vector<std::string> DetailsOf(const ProgramComparison& comparison);
 
 }  // namespace ulpscope

@@ -1,4 +1,5 @@
-// One of two programs that are compared (harness/compare/compare_programs.h): as it was run, and its results beside those of the other.
+// One of two programs that are compared (harness/compare/compare_programs.h): its run, and its results next to those of
+// the other.
 #pragma once
 
 #include <algorithm>
@@ -22,22 +23,22 @@ struct CompareOptions {
   double timeout_s = 120;
 };
 
-/// Two results that stand for each other.
+/// Two results that correspond to each other.
 struct ComparedResult {
   std::string f, g;
   Shape shape;
   int64_t elements = 0, compared = 0;  ///< of the exact results
-  int64_t undecided = 0;               ///< of those compared: exact arithmetic does not tell
+  int64_t undecided = 0;               ///< of those compared: exact arithmetic does not decide
   int64_t different = 0;               ///< of those compared: exactly
   double largest = 0;                  ///< of those differences
-  int64_t differing = 0;  ///< elements whose computed bits differ; -1 where the two have other dtypes
+  int64_t differing = 0;  ///< elements whose computed bits differ; -1 if the two have different dtypes
 };
 
-/// One program, and what the backend gave for it.
+/// One program, and the backend's results for it.
 struct ProgramRun {
   std::string name;
   Case asked;
-  std::optional<Case> opened;  ///< with every step observed; nothing where they cannot be
+  std::optional<Case> opened;  ///< with every step observed; nothing if they cannot be
   NamedTensors inputs;
   Observation own, steps;
   bool keeps = false;  ///< observing the steps changes no result

@@ -17,7 +17,8 @@
 namespace ulpscope {
 namespace {
 
-/// Elements of one value that are compared, and what evaluating more than a few of them may cost, in terms of sums.
+/// The number of compared elements of one value, and the limit for evaluating more than a few of them, in terms of
+/// sums.
 constexpr int64_t kMostCompared = 4096, kFewestCompared = 64, kComparedWork = int64_t{1} << 26;
 
 void ForEachNumber(Attr* attr, const std::function<void(double*)>& visit) {
@@ -69,7 +70,7 @@ ProgramValue TensorValue(const TensorSpec& spec, const TensorData& data, std::ve
   return value;
 }
 
-/// How far `moved` lies from `reference`, what is not known of both included.
+/// The distance of `moved` from `reference`, including the uncertainty of both.
 double DistanceMoved(const Reference& reference, const Reference& moved) {
   const double apart =
       std::fabs((moved.hi - reference.hi) + (moved.lo - reference.lo)) + moved.err + reference.err;

@@ -1,7 +1,9 @@
-// A program in exact arithmetic: every value that it gives, with no step and no cast rounded (harness/ledger/alignment.h).
+// A program in exact arithmetic: every value that it gives, with no step and no cast rounded
+// (harness/ledger/alignment.h).
 //
-// The numbers that a program is written with are binary64, and so rounded themselves: 1 / sqrt(48) is none that binary64 has. A number that both
-// programs have is the same for both. How far the others, by one unit in their last place, move each value is its slack.
+// The numbers in a program's text are binary64, and so rounded themselves: 1 / sqrt(48) is not a binary64 number. A
+// number that both programs have is the same for both. The slack of a value is how far the other numbers move it if
+// each changes by one unit in its last place.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +21,13 @@
 
 namespace ulpscope {
 
-/// The numbers of `one` that `other` has not, those aside that float32 has too: what is as short is meant as it stands.
+/// The numbers of `one` that `other` does not have, except those that float32 has too: so short a number is taken as
+/// exact.
 std::set<double> NumbersOfOneAlone(const Case& one, const Case& other);
 
 class ExactEvaluation {
  public:
-  /// `numbers`: of `c`, which move. Fails where the program cannot be evaluated at all.
+  /// `numbers`: those of `c` that move. Fails if the program cannot be evaluated at all.
   static Result<ExactEvaluation> Open(const Case& c, const NamedTensors& inputs,
                                       const std::set<double>& numbers);
 

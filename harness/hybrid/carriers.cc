@@ -1,4 +1,4 @@
-// Running programs some of whose values are given.
+// Runs programs some of whose values are given.
 #include "harness/hybrid/carriers.h"
 
 #include <fmt/format.h>

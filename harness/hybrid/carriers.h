@@ -22,9 +22,10 @@ class Carriers {
   Carriers(const Registry& registry, RunOptions options, int interrupt_fd);
   ~Carriers();
 
-  /// Makes its scratch folder, which Run does otherwise. That forks: a process does it while it has one thread.
+  /// Makes its scratch folder, which Run does otherwise. Making it forks, so a process calls this while it has one
+  /// thread.
   Result<void> Prepare();
-  /// Nothing where the run was interrupted. Adapters end with the thread that calls this first for a carrier.
+  /// Nothing if the run was interrupted. Adapters end with the thread that calls this first for a carrier.
   Result<std::optional<Observation>> Run(const std::string& carrier, const GivenProgram& given);
 
  private:
@@ -37,7 +38,7 @@ class Carriers {
   std::map<std::string, std::unique_ptr<Started>> started_;
 };
 
-/// Why no hybrids are computed where FindCarrier finds nothing.
+/// The reason why no hybrids are computed if FindCarrier finds nothing.
 inline constexpr const char* kNoCarrier = "no backend that computes op by op is here and takes the program";
 
 struct FoundCarrier {
@@ -48,7 +49,7 @@ struct FoundCarrier {
 Result<std::optional<FoundCarrier>> FindCarrier(Carriers* carriers, const Registry& registry,
                                                 const GivenProgram& program);
 
-/// An opened program, the values of its steps that are given, and the observed ones of which hybrids are made.
+/// An instrumented program, the given values of its steps, and the observed values for which hybrids are made.
 struct GivenValues {
   const Case& opened;
   const NamedTensors& inputs;
@@ -56,10 +57,10 @@ struct GivenValues {
   const NamedTensors& values;
 };
 
-/// The hybrids of `given` on `carrier`, which gives `start` for what is observed: K/VALUE is VALUE with the
-/// given values up to step/K and the rest computed, for each step whose given value is not what the carrier
-/// computes from the same operands, which is again/K. The observation "carrier" names it; in its place
-/// "left_out" gives the reason why there is nothing. Nothing at all if the run was interrupted.
+/// The hybrids of `given` on `carrier`, whose own result for the observed values is `start`: K/VALUE is VALUE with the
+/// given values up to step/K and the rest computed, for each step whose given value is not what the carrier computes
+/// from the same operands, which is again/K. The observation "carrier" names it; if there are no hybrids, "left_out"
+/// gives the reason instead. Nothing at all if the run was interrupted.
 Result<std::optional<Observation>> WalkHybrids(Carriers* carriers, const std::string& carrier,
                                                const GivenValues& given, const NamedTensors& start);
 

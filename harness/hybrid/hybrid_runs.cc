@@ -31,15 +31,15 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "ledger";
 
-/// One backend's run of a case, and the run in which every step was observed, or those whose values it stores anyway.
+/// One backend's run of a case, and the run in which every step was observed, or only the values that it stores anyway.
 struct BackendRun {
   std::string backend;
   Observation own, steps;
   bool stored_alone = false;
 };
 
-/// Remedies run beside the hybrids. One thread starts all of its adapters and outlives them: a process ends with the thread that started it
-/// (harness/run/child_process.h).
+/// Remedies run next to the hybrids. One thread starts all of its adapters and outlives them, because a process ends
+/// with the thread that started it (harness/run/child_process.h).
 struct RemedyRuns {
   RemedyRuns(const Registry& registry, RunOptions options, int interrupt_fd)
       : thread(1, 0), carriers(registry, std::move(options), interrupt_fd) {}
@@ -72,12 +72,12 @@ class HybridsOfCase {
 
   void TryRemedies() { try_remedies_ = true; }
 
-  /// False where the run was interrupted.
+  /// False if the run was interrupted.
   Result<bool> Make(JournalWriter* writer) {
     order_ = ComputedValues(opened_);
     inputs_ = ULPSCOPE_TRY(MakeInputs(case_, run_.header.seed));
     ULPSCOPE_TRY(ChooseCarrier());
-    // Each remedy compiles the program anew, and none of what follows waits for it.
+    // Each remedy compiles the program again, so later work does not wait for it.
     std::optional<Result<std::vector<NamedTensors>>> remedies;
     beside_.thread.Post("", 0, [&] { remedies = RunRemedies(); });
     const WaitFor all_jobs{&beside_.thread};  // they use this function's variables, however it ends
@@ -112,7 +112,7 @@ class HybridsOfCase {
     return true;
   }
 
-  /// Whether there is anything to book: takes the runs, and those of the steps where there is.
+  /// Whether there is anything to book; if so, reads the runs, and those of the steps.
   Result<bool> Differs() {
     for (const std::string& backend : run_.header.backends) {
       const RecordedResult* own = results_.Find(case_.id, backend);
@@ -139,7 +139,7 @@ class HybridsOfCase {
     return std::move(recorded.observation);
   }
 
-  /// Whether what differs between backends has the same bits in both of these.
+  /// True if the values in which backends differ have the same bits in both of these.
   bool Keeps(const Observation& own, const Observation& other) const {
     return std::ranges::all_of(observed_, [&](const std::string& name) {
       const TensorData *asked = Lookup(own.values, name), *again = Lookup(other.values, name);
@@ -147,12 +147,12 @@ class HybridsOfCase {
     });
   }
 
-  /// The values of steps that the program of `run` writes to memory anyway, of the dtypes and sizes that the steps have; empty where its
-  /// adapter does not say.
+  /// The values of steps that the program of `run` writes to memory anyway, with the dtypes and sizes of the steps;
+  /// empty if its adapter does not report them.
   Result<std::set<std::string>> StoredBy(const BackendRun& run) {
     std::set<std::string> names;
     const RegistryRow* row = registry_.Find(BackendSpec::NameOf(run.backend));
-    if (row == nullptr || row->of_caller) return names;  // nobody but its caller can start it
+    if (row == nullptr || row->of_caller) return names;  // only its caller can start it
     GivenProgram asked{.program = case_, .inputs = inputs_};
     asked.program.observe.emplace_back(kStoredWord);
     const auto answer = ULPSCOPE_TRY(carriers_.Run(run.backend, asked));
@@ -167,7 +167,7 @@ class HybridsOfCase {
     return names;
   }
 
-  /// Observes the program as it was asked at the values that it stores anyway, or at as many of them as change no result.
+  /// Observes the requested program at the values that it stores anyway, or at as many of them as change no result.
   Result<void> ObserveStored(BackendRun* run) {
     constexpr int kMostRuns = 6;  // each compiles the program anew
     const std::set<std::string> named = ULPSCOPE_TRY(StoredBy(*run));
@@ -192,7 +192,7 @@ class HybridsOfCase {
         stored = named;
         continue;
       }
-      // The first half in program order: what comes early is what later steps read.
+      // The first half in program order: later steps read the early values.
       std::vector<std::string> ordered;
       for (const std::string& name : order_) {
         if (stored.contains(name)) ordered.push_back(name);
@@ -225,7 +225,7 @@ class HybridsOfCase {
     return {};
   }
 
-  /// Nothing where the run was interrupted.
+  /// Nothing if the run was interrupted.
   Result<std::optional<Observation>> HybridsOf(const BackendRun& run) {
     Observation made;
     if (carrier_.empty()) {

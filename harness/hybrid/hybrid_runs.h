@@ -1,14 +1,14 @@
-// The second part of a run: hybrids (harness/ledger/hybrid.h) of the cases whose backends differ, computed on a carrier, so that the judge
-// can book each difference step by step. They lie in the folder `ledger` of the run folder, which is a run folder of its own.
+// The second part of a run: hybrids (harness/ledger/hybrid.h) of the cases whose backends differ, computed on a
+// carrier, so that the judge can book each difference step by step. They lie in the folder `ledger` of the run folder,
+// which is a run folder of its own.
 //
-// Its results belong to the case and backend whose values are given. Their values are called K/VALUE: what
-// VALUE is with the given values up to step K; K = 0 is the carrier's own result. The observation "step/K" is
-// the name of the step, "carrier" the carrier's backend string, the value again/K the carrier's result of
-// that step from the same operands. For a step between two consecutive K, the given value equals the one that
-// the carrier computes. If observing all steps changes a result, the given values are ones
-// that the backend's program stores anyway, provided that it reports which and that observing them changes
-// nothing: they are called stored/NAME. A carrier that is no backend of the run has a result of the opened
-// program here.
+// Its results belong to the case and backend whose values are given. Their values are called K/VALUE: VALUE with the
+// given values up to step K; K = 0 is the carrier's own result. The observation "step/K" is the name of the step,
+// "carrier" the carrier's backend string, the value again/K the carrier's result of that step from the same operands.
+// For a step between two consecutive K, the given value equals the one that the carrier computes. If observing all
+// steps changes a result, the given values are ones that the backend's program stores anyway, provided that it reports
+// which and that observing them changes nothing: they are called stored/NAME. A carrier that is no backend of the run
+// has a result of the instrumented program here.
 #pragma once
 
 #include <map>
@@ -23,11 +23,12 @@
 
 namespace ulpscope {
 
-/// Whether settings that are known to make a backend compute as it is written (harness/words/remedies.h) are tried where it differs.
+/// Whether settings that are known to make a backend compute the expected result (harness/words/remedies.h) are tried
+/// if it differs.
 enum class Remedies { kLeaveOut, kTry };
 
-/// Runs the hybrids of every case of `run` that `workspace` holds, in the place of what an earlier session has left. `options` are those of
-/// the run. An interrupted one ends early, and leaves what it has.
+/// Runs the hybrids of every case of `run` that `workspace` holds, replacing those of an earlier session. `options` are
+/// those of the run. An interrupted call ends early and keeps its results so far.
 Result<void> RunHybrids(const RecordedRun& run, const Workspace& workspace, RunOptions options,
                         Remedies remedies, int interrupt_fd);
 
@@ -44,7 +45,7 @@ struct RecordedWalk {
   std::string carrier, left_out;  ///< one of them is empty
   std::map<std::string, TensorData> start;
   std::map<std::string, std::vector<LedgerWalk::Hybrid>> hybrids;  ///< by value
-  std::map<std::string, TensorData> again;  ///< by step: what the carrier gives from the same operands
+  std::map<std::string, TensorData> again;  ///< by step: the carrier's result from the same operands
   /// If observing all steps changes the result: the values that were observed instead, since the program
   /// stores them anyway. Empty if all steps were observed.
   std::map<std::string, TensorData> stored;

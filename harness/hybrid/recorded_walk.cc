@@ -1,4 +1,4 @@
-// The walks of a recorded run: what each prefix of given values gave.
+// The walks of a recorded run: the results for each prefix of given values.
 #include <fmt/format.h>
 
 #include <optional>

@@ -62,7 +62,7 @@ void Strands::Work() {
     lock.unlock();
     changed_.notify_all();
     job();
-    job = nullptr;  // what it holds goes before others are told that it is done
+    job = nullptr;  // destroys it before others learn that it is done
     lock.lock();
     running_.erase(name);
     changed_.notify_all();

@@ -1,4 +1,4 @@
-// Groups by stored bits, and the divergences that set two groups apart.
+// Groups participants by stored bits and looks for the divergences that separate two groups.
 #include "harness/judge/account.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,6 @@
 namespace ulpscope {
 namespace {
 
-/// Participants with the same bits of one value.
 struct SameBits {
   const TensorData* tensor = nullptr;
   std::vector<const Participant*> members;
@@ -49,7 +48,7 @@ DifferenceSize SizeOf(const TensorData& left, const TensorData& right) {
   return size;
 }
 
-/// What is said of two members of the two groups; empty: nothing.
+/// The kinds of divergence that separate the two participants at `value`; empty: none does.
 std::set<std::string> SaidOf(const Participant& one, const Participant& other, const std::string& value,
                              std::span<const Divergence> divergences) {
   std::set<std::string> by;
@@ -80,7 +79,7 @@ AccountEntry EntryOf(const SameBits& left, const SameBits& right, const std::str
       by.merge(said);
     }
   }
-  // NaNs with other payloads are one value to every operation.
+  // NaNs with different payloads are one value to every operation.
   if (entry.size.elements > 0 && entry.size.most == 0)
     by = {"nan_payload"};
   else if (!all)

@@ -1,7 +1,6 @@
-// The account: of every observed value and every two groups of backends whose stored bits differ, what the report says of it.
-//
-// Divergences are found kind by kind; a difference of which no kind speaks would be lost without a trace. The account starts from the
-// other end: from the stored bits. It knows nothing of labels, models or relations.
+// The account: for every observed value and two groups of backends whose bits differ, the divergences that report it.
+// Divergences are found kind by kind, so a difference that no kind covers would be lost without a trace. The account
+// starts from the stored bits instead. It knows nothing of labels, models or relations.
 #pragma once
 
 #include <span>
@@ -13,16 +12,16 @@
 
 namespace ulpscope {
 
-/// One entry for each observed value and each two groups of participants that completed and stored other bits of it, in the order of the
-/// participants. An entry of which no divergence speaks has an empty `by`.
+/// One entry for each observed value and each two groups of completed participants whose stored bits of it differ, in
+/// the order of the participants. `by` is empty if no divergence reports the entry.
 std::vector<AccountEntry> TakeAccount(std::span<const Participant> participants,
                                       std::span<const Divergence> divergences);
 
-/// Whether the divergence speaks of `value` and has the two backends on different sides.
+/// True if the divergence is about `value` and has the two backends on different sides.
 bool SetsApart(const Divergence& divergence, const std::string& value, const std::string& one,
                const std::string& other);
 
-/// The finding of an entry of which no divergence speaks: what differs, between whom, in how many elements and by how much.
+/// The finding for an entry that no divergence reports: the difference, its backends, elements and size.
 Divergence TellBySize(const AccountEntry& entry);
 
 }  // namespace ulpscope

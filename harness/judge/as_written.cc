@@ -1,4 +1,4 @@
-// Simulates what is written, in every order that is known, beside what was observed.
+// Simulates the expected result in every known order and compares it with the observed one.
 #include "harness/judge/as_written.h"
 
 #include <algorithm>
@@ -24,10 +24,10 @@ namespace {
 
 constexpr std::string_view kScalar = "scalar.";
 
-/// A number may be converted to float32 first, and what is stored in 16 bits be computed in it: kernels do both.
+/// A number may be converted to float32 first, or computed with in 16 bits if the result has 16 bits: kernels do both.
 bool IsPlain(const PrecisionModel& model) { return IsConforming(model, Binary32(), kWritten); }
 
-/// All that computes what is written, by how Python numbers are converted: a backend converts them in one way.
+/// Hypotheses of the expected computation, by how they convert Python numbers: a backend converts them in one way.
 using Ways = std::vector<std::vector<std::unique_ptr<Hypothesis>>>;
 
 Ways Written(const CaseOracle& written, const ValueShape& shape, DType observed) {
@@ -114,7 +114,7 @@ void ShowAsWritten(const CaseOracle& written, const std::string& value, const Te
   result->as_written.clear();
   result->shown_count = std::ranges::count(given, false);
   result->shown_of = static_cast<int64_t>(looked.size());
-  // Those furthest off, in the order of the tensor.
+  // The furthest off, in the order of the tensor.
   std::vector<size_t> off;
   for (size_t k = 0; k < looked.size(); ++k) {
     if (!given[k]) off.push_back(k);

@@ -1,7 +1,5 @@
-// As it is written: what a step gives with sums in float32 and one rounding of its result, from the operands that the backend had.
-//
-// Of a step that is computed otherwise it is the other side of the finding: not what some other backend happens to give, which may
-// round elsewhere, but what this one would have given.
+// The expected result of a step: float32 sums and one rounding of the result, from the backend's own operands. A
+// finding compares a deviating step with this result rather than with another backend's, which may round elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +10,14 @@
 
 namespace ulpscope {
 
-/// One of the models that are left computes what is written.
+/// True if one of the surviving models is the expected computation.
 bool IsAsWritten(const Classification& classification);
 
-/// One way to compute what is written gives all of these elements: in one order of its sums, with numbers converted in one way.
+/// True if one way of the expected computation, with one order of sums and one conversion of numbers, gives them all.
 bool IsGivenAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                       const std::vector<int64_t>& elements);
 
-/// Puts into `result` the elements of `observed` that what is written gives otherwise, in any order that is tried. `written`: an oracle
-/// of that one model.
+/// Puts the elements of `observed` that `written`, an oracle for the expected computation, never gives into `result`.
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                    Classification* result);
 

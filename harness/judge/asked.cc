@@ -1,4 +1,4 @@
-// The search for what was rounded.
+// The search for intermediate roundings.
 #include "harness/judge/asked.h"
 
 #include <fmt/format.h>
@@ -28,15 +28,15 @@ using Uses = std::set<Use>;
 
 constexpr const char* kRounded = "rounded";
 constexpr const char* kUnrounded = "unrounded";
-/// Of a product in float32 or wider that is added without being rounded.
+/// A product in float32 or wider that is added without being rounded.
 constexpr const char* kContractedUse = "contracted";
-/// Some steps read the value unrounded, and their names follow; others read it rounded.
+/// Some steps (their names follow) read the value unrounded; others read it rounded.
 constexpr const char* kSplit = "split";
-/// Of a value's name, where it is read unrounded.
+/// Suffix of a value's name in uses that read it unrounded.
 constexpr const char* kFree = "@unrounded";
 
-/// Elements that a set is tried on; fewer tell nothing. Of fewer than kManyElements a set has to give all, and as many that what
-/// is written does not give as there are sets to choose from, in bits, and these more.
+/// The most elements that a set is tried on, and the fewest that are evidence. With fewer than kManyElements a set has
+/// to reproduce all, and the expected rounding has to miss as many as bits are needed to choose a set, plus kBitsMore.
 constexpr int64_t kMostElements = 256, kManyElements = 32, kFewestElements = 12, kBitsMore = 8;
 /// Terms of sums that one set may cost.
 constexpr int64_t kMostTerms = int64_t{1} << 20;
@@ -68,7 +68,7 @@ class AskedJudge {
       if (Share(found) > Share(best)) best = std::move(found);
       if (Share(best) == 1) break;
     }
-    // The simplest that does as well: nothing rounded at all.
+    // The simplest set that does as well: nothing rounded at all.
     if (Share(all_) >= Share(best) - Margin(best)) best = all_;
     if (Share(best) < kNearlyEvery || written >= Share(best) - Margin(best)) return std::nullopt;
     const auto count = static_cast<double>(elements_.size());
@@ -79,7 +79,7 @@ class AskedJudge {
   }
 
  private:
-  /// A cast to a format that holds the operand's changes no number: it shows the version that is requested of it, as a view does.
+  /// A cast to a wider format changes no number: it passes on the version that is requested of it, as a view does.
   bool IsView(size_t i) const { return program_.IsArrangement(i) || widenings_.contains(i); }
 
   /// The step that computes `name`, seen through views.
@@ -97,7 +97,7 @@ class AskedJudge {
           Holds(*FormatOf(to->declared), *FormatOf(from->declared)))
         widenings_.insert(i);
     }
-    // The value itself is what was observed.
+    // The value itself is the observed one.
     widenings_.erase(program_.made_by.at(value_));
   }
 
@@ -153,7 +153,7 @@ class AskedJudge {
     auto oracle = open_(piece.first, inputs_, {.unrounded = {}, .as_written = true});
     const auto shape = oracle ? (*oracle)->Describe(value_) : Fail("no oracle");
     if (!shape) return false;
-    // Elements share what they rest on: all of them may cost little more than one.
+    // Elements share their operands: all of them may cost little more than one.
     const int64_t each = std::max<int64_t>(1, std::max(shape->terms, shape->work_of_one));
     const int64_t most = shape->work_of_all <= kMostTerms
                              ? kMostElements
@@ -165,7 +165,7 @@ class AskedJudge {
     return static_cast<int64_t>(elements_.size()) >= kFewestElements;
   }
 
-  /// The program with two versions of each value: as it is stored, and unrounded where a use in `unrounded` asks for it.
+  /// The program with two versions of each value: as it is stored, and unrounded for the uses in `unrounded`.
   std::pair<Case, std::set<std::string>> Cut(const Uses& unrounded) const {
     std::set<std::pair<size_t, bool>> versions;
     Need(program_.made_by.at(value_), false, unrounded, &versions);
@@ -188,7 +188,7 @@ class AskedJudge {
     return {std::move(piece), std::move(free)};
   }
 
-  /// A view shows the version that was asked of it; other steps read what the set says.
+  /// A view passes on the version that is requested of it; other steps read what the set states.
   bool ReadsFree(size_t i, bool is_free, const std::string& operand, const Uses& unrounded) const {
     if (!program_.made_by.contains(operand) || !ComputedBy(operand)) return false;
     return IsView(i) ? is_free : unrounded.contains({i, operand});
@@ -204,7 +204,7 @@ class AskedJudge {
     }
   }
 
-  /// The share of the elements that the program gives bit by bit with these uses unrounded; -1 where it cannot be said.
+  /// The share of the elements that the program reproduces bit by bit with these uses unrounded; -1 if unknown.
   double Share(const Uses& unrounded) {
     const auto [entry, is_new] = shares_.try_emplace(unrounded, -1);
     if (!is_new || shares_.size() > kMostSets) return entry->second;
@@ -226,8 +226,7 @@ class AskedJudge {
     return entry->second;
   }
 
-  /// A library sums in one order: those in which the first sets did best are looked at further, which for results of 16 bits differ
-  /// little.
+  /// A library sums in one order: continues with the orders in which the first sets did best, for results of 16 bits.
   void KeepBestOrders() {
     constexpr size_t kMostOrders = 3;  // chosen: the others did worse with every set so far
     if (FormatOf(observed_.dtype)->precision > Binary16().precision) return;
@@ -239,7 +238,7 @@ class AskedJudge {
     for (size_t i = 0; i < std::min(kMostOrders, ranked.size()); ++i) orders_.insert(ranked[i].second);
   }
 
-  /// What chance alone makes of a share.
+  /// How far chance alone moves a share.
   double Margin(const Uses& uses) {
     const auto n = static_cast<double>(elements_.size());
     const double share = std::clamp(Share(uses), 0.0, 1.0);
@@ -251,7 +250,7 @@ class AskedJudge {
     return op != nullptr && op->kind == OpRow::Kind::kProduct;
   }
 
-  /// Nothing rounded; what products read and give; everything.
+  /// Nothing rounded; only the operands and results of products rounded; everything rounded.
   std::vector<Uses> Starts() const {
     Uses kernels;
     for (const auto& [use, maker] : maker_) {
@@ -300,7 +299,7 @@ class AskedJudge {
     return uses;
   }
 
-  /// The uses of `uses` that could be otherwise: alone, or with another one instead.
+  /// The uses of `uses` that could be otherwise: alone, or in exchange for another one.
   Uses OpenUses(const Uses& uses) {
     const double least = Share(uses) - Margin(uses);
     Uses open;
@@ -334,7 +333,7 @@ class AskedJudge {
     for (const auto& [use, maker] : maker_) {
       if (contracted_.contains(maker) && !uses.contains(use) && !open.contains(use)) continue;
       auto& words = found.on_the_way[maker];
-      // What the set says comes first.
+      // The set's own word comes first.
       for (const bool unrounded : {uses.contains(use), !uses.contains(use)}) {
         const std::string word = !unrounded                    ? kRounded
                                  : contracted_.contains(maker) ? kContractedUse
@@ -351,8 +350,7 @@ class AskedJudge {
     return found;
   }
 
-  /// A kernel of two loops sums what it computes, in its registers, and reads what it has stored for the rest: of a value that some
-  /// steps read unrounded and others rounded, whichever of the open uses are, the steps are named that read it unrounded.
+  /// Names the steps that read a value unrounded if others read it rounded, whatever the open uses are.
   void TellSplitReads(const Uses& uses, const Uses& open, Classification* found) const {
     std::map<std::string, std::set<std::string>> free, stored;
     for (const auto& [use, maker] : maker_) {
@@ -367,7 +365,7 @@ class AskedJudge {
     }
   }
 
-  /// What was rounded on the way is said by `on_the_way`, not by the models.
+  /// `on_the_way` states the intermediate roundings; the models do not.
   void Strip(const CaseOracle& oracle, Classification* found) const {
     auto shape = oracle.Describe(value_);
     if (!shape) return;
@@ -429,7 +427,7 @@ std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string
       contracted.push_back(Code(name));
       continue;
     }
-    // What may be rounded in float32 or not says nothing of the roundings to 16 bits.
+    // A product that may or may not be rounded to float32 has no bearing on the roundings to 16 bits.
     if (Contains(words, kContractedUse)) {
       perhaps.push_back(Code(name));
       continue;

@@ -1,9 +1,9 @@
-// What a program rounded on the way to a value, found from that value alone.
-//
-// A compiler fuses another program where its steps are observed: what the steps show is then not what was asked. All that is
-// left is the value itself. A kernel keeps what it computes in wide registers and rounds what it stores, so that the
-// unknown is which uses of which intermediates read a rounded number. Sets of them are tried, from those that compilers are known
-// to leave (nothing; what a product reads and gives; everything), one use at a time, until the results follow bit by bit.
+// The intermediate roundings that a program made before a value, found from that value alone. A compiler fuses
+// differently if steps are observed, so the observed steps need not show what the requested program does. Only the
+// value itself is left as evidence. A kernel keeps what it computes in wide registers and rounds what it stores, so the
+// unknown is which uses of which intermediates read a rounded number. Sets of uses are tried until one reproduces the
+// results bit by bit. The search starts from the roundings that compilers are known to keep (none; those of the
+// operands and results of products; all) and changes one use at a time.
 #pragma once
 
 #include <map>
@@ -16,15 +16,17 @@
 
 namespace ulpscope {
 
-/// `opened`: the program (harness/casefile/open.h); `value`: one that it gives; `observed`: what it was when nothing else was
-/// observed. `on_the_way` of the answer names the intermediates in 16 bits: "rounded", "unrounded", or both where the results
-/// follow either way; "split" and the steps that read it unrounded, where others read it rounded; and products in float32 or wider that are added: "contracted" where they are not rounded first. None where no set tried gives nearly all results, or the program as it is written gives as many.
+/// `opened`: the instrumented program (harness/casefile/open.h). `value`: one of its values. `observed`: that value in
+/// a run that observed nothing else. `on_the_way` of the answer gives words for each 16-bit intermediate: "rounded",
+/// "unrounded", or both if either reproduces the results; or "split" and the steps that read it unrounded while others
+/// read it rounded. Products in float32 or wider that are added are "contracted" if they are not rounded first. The
+/// answer is empty if no tried set reproduces nearly all results, or if the expected rounding reproduces as many.
 std::optional<Classification> JudgeAsAsked(const Case& opened,
                                            const std::map<std::string, TensorData>& inputs,
                                            const std::string& value, const TensorData& observed,
                                            const OpenPiece& open, OracleCounts* counts);
 
-/// "rounds nothing but n and d on the way", of Classification::on_the_way; `plural`: "round ...".
+/// "rounds nothing but n and d on the way", from Classification::on_the_way; `plural`: "round ...".
 std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string>>& on_the_way, bool plural);
 
 }  // namespace ulpscope

@@ -1,4 +1,4 @@
-// Which stage of two traces has other casts.
+// Finds the stage of two traces whose casts differ.
 #include "harness/judge/casts.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string StageThatDiffers(const CaseResult& a, const CaseResult& b) {
   const bool same_part = Untraced(a) == Untraced(b);
   std::set<std::string> seen;
   for (const Cast& cast : a.casts) {
-    // What runs beside the regions is in the graphs that a compiler of the whole gets, and in no other stage.
+    // Casts outside the regions appear in the graphs that a compiler of the whole program gets, and in no other stage.
     const bool of_all = cast.stage == "lazy_ir" || cast.stage.starts_with("hlo");
     if (!seen.insert(cast.stage).second || !(same_part || of_all)) continue;
     const CastKeys theirs = CastKeysOf(b, cast.stage);

@@ -13,11 +13,11 @@ namespace ulpscope {
 /// In the order of the trace.
 std::vector<Cast> CastsOf(const CaseResult& result, const std::string& stage);
 
-/// What is converted to what, and how often.
+/// The casts of a stage as (from, to, shape), with their multiplicity.
 using CastKeys = std::multiset<std::tuple<std::string, std::string, Shape>>;
 CastKeys CastKeysOf(const CaseResult& result, const std::string& stage);
 
-/// The first stage that both traces have, of the same part of the program, and in which the casts differ; empty when there is none.
+/// The first stage of both traces, for the same part of the program, whose casts differ; empty if there is none.
 std::string StageThatDiffers(const CaseResult& a, const CaseResult& b);
 
 }  // namespace ulpscope

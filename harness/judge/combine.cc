@@ -1,4 +1,4 @@
-// Joining companions.
+// Joins the results of auxiliary inputs.
 #include "harness/judge/combine.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::string WhyItProvesNothing(const Observation& observation, const std::string
 Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
                        std::span<const ProofInput> inputs) {
   Classification joined = JoinInputs(value, base, observed, bits, inputs);
-  // What its own data says tells more.
+  // If both are unmodelled, the explanation from the case's own data is the more informative one.
   return base.kind == kUnmodelled && joined.kind == kUnmodelled ? base : joined;
 }
 

@@ -1,9 +1,8 @@
-// What a case's companions prove, joined with what its own data proves.
-//
-// Companions (harness/casefile/prove.h) are the same program on other inputs, so one precision model has to explain them all:
-// what is proved is the intersection, model by model, and where it is empty no model explains the value. A companion whose
-// own proved set violates the contract is a witness that needs no company: the value violates it. One that was not
-// completed, or differed between repeated runs, proves nothing and is left out, which the result says.
+// Joins what a case's auxiliary inputs prove with what its own data proves. Auxiliary inputs (harness/casefile/prove.h)
+// run the same program on other data, so one precision model has to explain them all. The proved set is the
+// intersection, model by model; if it is empty, no model explains the value. An auxiliary input whose own proved set
+// violates the contract is a witness by itself. An auxiliary input that did not complete, or whose repeated runs
+// differed, proves nothing and is left out, as the result states.
 #pragma once
 
 #include <map>
@@ -18,12 +17,12 @@
 
 namespace ulpscope {
 
-/// `base`, whose results use at most `bits` significant bits, with what `inputs` exclude left out. Kinds without a reference are passed
-/// over; a base without one is returned as it is. `value`, `observed`: its name and dtype.
+/// `base`, whose results use at most `bits` significant bits, without the models that `inputs` exclude. Inputs without
+/// a reference are skipped; a base without one is returned unchanged. `value`, `observed`: the value's name and dtype.
 Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
                        std::span<const ProofInput> inputs);
 
-/// One companion's run; `observation` is null where it was not reached.
+/// The run of one auxiliary input; `observation` is null if it was not reached.
 struct CompanionRun {
   std::string name;
   const Observation* observation = nullptr;
@@ -31,14 +30,13 @@ struct CompanionRun {
   const std::map<std::string, Classification>* classifications = nullptr;
 };
 
-/// "crashed SIGSEGV", "repeated runs differ": why what was observed is no evidence; "" where it is. `taint`: FindTaint of it.
+/// "crashed SIGSEGV", "repeated runs differ": why the observation is no evidence; else "". `taint`: FindTaint of it.
 std::string WhyItProvesNothing(const Observation& observation, const std::string& taint);
 
-/// The companions of one result, as its verdict takes them.
+/// The auxiliary inputs of one result, in the form that its verdict needs.
 struct Proof {
-  std::map<std::string, Classification> values;  ///< of the case's own, combined
-  std::map<std::string, ContractVerdict>
-      verdicts;  ///< of values that a companion alone decides: VIOLATES or UNMODELLED
+  std::map<std::string, Classification> values;     ///< of the case's own, combined
+  std::map<std::string, ContractVerdict> verdicts;  ///< those that an auxiliary input decides alone
   std::vector<ProvedOn> inputs;
 };
 
@@ -46,7 +44,7 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
                      const std::map<std::string, Classification>& classifications,
                      std::span<const CompanionRun> companions);
 
-/// Puts the verdicts of companions and the list of inputs into a result that was judged on proof.values.
+/// Adds the verdicts of auxiliary inputs and the list of inputs to a result that was judged on proof.values.
 void ApplyProof(const Proof& proof, CaseResult* result);
 
 }  // namespace ulpscope

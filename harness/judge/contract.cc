@@ -21,14 +21,14 @@ constexpr std::string_view kCutsPrefix = "cuts.";
 
 using Roundings = std::optional<RoundSpec> DemandWord::*;
 
-/// One of `words`, as the facet `which` has them, is this rounding.
+/// True if one of `words`, as the facet `which` has them, is this rounding.
 bool Allows(const DemandWords& words, Roundings which, const RoundSpec& rounding) {
   return std::ranges::any_of(words, [&](const DemandWord& word) { return word.*which == rounding; });
 }
 
 bool InsideFacet(const PrecisionModel& model, const std::string& facet, const DemandWords& words,
                  const Classification& classification) {
-  // What gives the same bits whatever the operands is what was asked for.
+  // A model conforms if some requested word gives the same bits for every operand.
   const AsExact& same = classification.as_exact;
   if (facet == "prod") {
     const auto allowed = [&](const RoundSpec& prod) { return Allows(words, &DemandWord::prod, prod); };
@@ -56,19 +56,19 @@ bool InsideFacet(const PrecisionModel& model, const std::string& facet, const De
   });
 }
 
-/// A wider sum that is rounded to float32 before a narrower store errs less than a float32 sum before that store does.
+/// A wider sum rounded to float32 before a narrower output is more accurate than a float32 sum.
 bool IsWideThroughFloat32(const PrecisionModel& model) {
   return model.mid.rounds_to(Binary32()) && model.acc.bits() > Binary32().precision &&
          model.out.bits() < Binary32().precision;
 }
 
-/// The quotient of a float32 mean is a float32 number: that is what float32 throughout asks for.
+/// The quotient of a float32 mean is a float32 number, which is what "float32 throughout" requests.
 PrecisionModel WithoutItsOwnFormat(PrecisionModel model) {
   if (model.acc.binary() && model.mid.rounds_to(*model.acc.format)) model.mid = {};
   return model;
 }
 
-/// tf32 has float16's bits: a rounding to it before that store shows among float16's subnormals alone.
+/// tf32 has float16's precision: a rounding to tf32 before one to float16 shows only among float16's subnormals.
 PrecisionModel WithoutTf32BeforeFloat16(PrecisionModel model) {
   if (!model.mid.rounds_to(Tf32()) || !model.out.rounds_to(Binary16())) return model;
   model.mid = {};
@@ -76,7 +76,7 @@ PrecisionModel WithoutTf32BeforeFloat16(PrecisionModel model) {
   return model;
 }
 
-/// Some sum in float32 or wider is what it asks for, or as good to it as any.
+/// True if the demand names no accumulator, or allows a sum in float32 or wider.
 bool AllowsWideSum(const ValueDemand& demand) {
   const auto words = demand.facets.find("acc");
   if (words == demand.facets.end() || ContainsAccumulator(words->second, SumsIn(Binary32()))) return true;
@@ -84,7 +84,7 @@ bool AllowsWideSum(const ValueDemand& demand) {
                              [](const DemandWord& word) { return word.acc && word.acc->wide(); });
 }
 
-/// Its sum has one addition, whose rounding is the store's wherever `exact` gives the same bits.
+/// True if the sum has one addition and `exact`, in which only the output rounding rounds it, gives the same bits.
 bool IsAddedByTheStore(const PrecisionModel& model, const PrecisionModel& exact,
                        const Classification& classification) {
   return Contains(classification.as_exact.acc_once, model.acc) && model.mid.none() && exact.acc.exact() &&
@@ -92,7 +92,7 @@ bool IsAddedByTheStore(const PrecisionModel& model, const PrecisionModel& exact,
          exact.out == model.out && exact.cuts == model.cuts;
 }
 
-/// No model is left, and reading an operand in a format that the demand does not name gives the results bit by bit.
+/// True if no model is left, and reading an operand in a format that the demand does not name reproduces the results.
 bool ReadsOtherwise(const ValueDemand& demand, const Classification& classification) {
   return std::ranges::any_of(classification.reads, [&](const auto& read) {
     const auto own = demand.facets.find(std::string(kInPrefix) + read.first), all = demand.facets.find("in");
@@ -109,7 +109,7 @@ bool ReadsOtherwise(const ValueDemand& demand, const Classification& classificat
   });
 }
 
-/// The words of `model` for a facet that a demand may name, each with the operand where it is one of several.
+/// The words of `model` for a facet of a demand, each with its operand if there are several.
 std::vector<std::string> WordsOf(const PrecisionModel& model, const std::string& facet,
                                  const DemandWords& allowed) {
   if (facet == "prod") return {ProdWord(model.prod)};
@@ -155,11 +155,11 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
   const auto inside = [&](const PrecisionModel& model) { return IsInside(model, demand, classification); };
   const auto &proved = classification.models_proved, &models = classification.models;
   if (proved.empty()) return ReadsOtherwise(demand, classification) ? kViolates : kUnmodelled;
-  // Exclusion is proof: where nothing that the contract allows is left, it is violated, whatever explains the value.
+  // Exclusion is proof: if nothing that the contract allows is left, it is violated, whatever explains the value.
   if (std::ranges::none_of(proved, inside)) return kViolates;
-  // It proves nothing about what is left: to conform, a value has to fit.
+  // Exclusion proves nothing about the surviving models: to conform, a value has to fit.
   if (std::ranges::none_of(models, inside)) return kUnmodelled;
-  // What differs from a model that is left by nothing that these values show is as good as that one.
+  // A model conforms too if these values show no difference between it and a surviving model that is inside.
   const auto as_good = [&](const PrecisionModel& model) {
     const PrecisionModel plain = WithoutTf32BeforeFloat16(model);
     return inside(model) || (plain != model && Contains(proved, plain) && inside(plain)) ||
@@ -171,7 +171,7 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
 }
 
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result) {
-  // Nobody has to ask for the program's shape and numbers.
+  // The program's shape and exact numbers are demanded even without a contract.
   if (IsWrong(result.classification.kind)) return ContractVerdict::kViolates;
   if (test_case.contract.accept_any) return ContractVerdict::kConforms;
   const auto demand = test_case.contract.values.find(value);
@@ -183,8 +183,8 @@ ContractVerdict JudgeContract(const Case& test_case, const std::string& value, c
       (!HidesSums(value, demand->second, result.classification).empty() ||
        HidesReading(demand->second, result.dtype, result.classification)))
     verdict = ContractVerdict::kUndetermined;
-  // Of errors that are hardly larger than float32's the listed sums are not all that a class allows. Behind a narrow store they are the
-  // store's, and say nothing of what was excluded.
+  // If errors are hardly larger than float32's, the listed sums are not all that a class allows, so the verdict stays
+  // open. Behind a narrow output rounding the errors are that rounding's and do not weaken the exclusions.
   const bool as_float32 =
       result.classification.within > 0 && FormatOf(result.dtype)->precision >= Binary32().precision;
   return verdict == ContractVerdict::kViolates && as_float32 && AllowsWideSum(demand->second)
@@ -303,7 +303,7 @@ std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vecto
       each(words, [&](const DemandWord& word, Proposal* with) { return read(operand, word, with); });
     } else if (facet == "acc") {
       DemandWords all = words;
-      // A class holds what the bank does not list.
+      // A class contains sums that the candidate models do not list.
       const auto is_joined = [](const DemandWord& word) { return word.acc == JoinedWider(); };
       if (ContainsAccumulator(words, JoinedWider()) && std::ranges::none_of(words, is_joined))
         all.emplace_back(AccWord(JoinedWider()));

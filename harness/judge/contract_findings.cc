@@ -1,4 +1,4 @@
-// A contract's findings in the values of one result, in sentences.
+// The contract findings for the values of one result, in sentences.
 #include "harness/judge/contract_findings.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string Labelled(const Classification& classification) {
   return names.empty() ? std::string(Name(classification.kind)) : Join(names, " or ");
 }
 
-/// The same for a sentence that somebody reads to its end.
+/// The same in brief, for a complete sentence.
 std::string BrieflyLabelled(const Classification& classification) {
   constexpr size_t kReadable = 160;  // chosen: a line and a half
   const std::string label = Labelled(classification);
@@ -36,7 +36,7 @@ std::string BrieflyLabelled(const Classification& classification) {
                      classification.models_proved.size());
 }
 
-/// "; sums in 19 bits or more would look the same", beside a label that is likely only.
+/// "; sums in 19 bits or more would look the same", appended to a label that is only likely.
 std::string LooksTheSame(const Classification& classification) {
   const auto sums = classification.floors.find("acc");
   if (!classification.rests_on_likelihood || sums == classification.floors.end() ||
@@ -45,7 +45,7 @@ std::string LooksTheSame(const Classification& classification) {
   return fmt::format("; sums in {} bits or more would look the same", sums->second);
 }
 
-/// Roundings of a model that a plain sum in float32 does not have.
+/// The number of roundings of a model that a plain float32 sum does not have.
 int Besides(const PrecisionModel& model) {
   int besides = static_cast<int>(model.in.size() + model.cuts.size());
   for (const RoundSpec* rounding : {&model.prod, &model.mid}) besides += rounding->none() ? 0 : 1;
@@ -53,7 +53,7 @@ int Besides(const PrecisionModel& model) {
   return besides + (model.out.to_nearest() ? 0 : 1);
 }
 
-/// A model that the contract allows, by what it does besides, where that is something.
+/// Describes a model that the contract allows by its additional roundings, if it has any.
 std::string WhatItIs(const PrecisionModel& model) {
   return IsConforming(model, Binary32(), kFloat32Throughout)
              ? "what the contract asks for"
@@ -82,8 +82,7 @@ Finding Violation(const std::string& name, const ValueDemand& demand, const Valu
   return {.value = name, .sentence = text + "; e.g. " + why, .by = *plainest};
 }
 
-/// The probes that tell apart what the models of a value disagree about (the table of probes names what each
-/// reads).
+/// The probes that distinguish the models of a value (the table of probes names the facet that each one tests).
 std::string SettlingProbes(const Classification& classification) {
   static const std::pair<std::string_view, std::string_view> kProbes[] = {
       {"prod", "pair"}, {"acc", "swamp"}, {"mid", "fuse"}, {"out", "single"}};
@@ -107,7 +106,7 @@ std::string SettlingProbes(const Classification& classification) {
                        : "inputs that would settle it: fill " + Join(fills, ", ");
 }
 
-/// "; not excluded: out float32_rz or float32_rna". A model that fits is missing if all that is left is allowed.
+/// "; not excluded: out float32_rz or float32_rna". If every surviving model is allowed, no model fits.
 std::string NotExcluded(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
   const Classification& classification = value.classification;
   if (classification.models_proved.empty()) return "";
@@ -121,14 +120,14 @@ std::string NotExcluded(const std::string& name, const ValueDemand& demand, cons
   return "";
 }
 
-/// "; ..." where it was a companion that no model explains.
+/// "; ..." if it is an auxiliary input that no model explains.
 std::string AmongFurtherInputs(const CaseResult& result, const ValueResult& value) {
   const auto& [notes, says] = std::tie(value.classification.notes, value.classification.says);
   return result.proved_on.empty() || notes.empty() || Contains(says, notes.back()) ? ""
                                                                                    : "; " + notes.back().text;
 }
 
-/// Nothing that the contract allows explains the value: what does, or else what the numbers say.
+/// The sentence for a value without an allowed explanation: the models that explain it, else its errors.
 std::string Unexplained(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
   const Classification& classification = value.classification;
   const std::string wanted = Describe(demand);
@@ -147,7 +146,7 @@ std::string Unexplained(const std::string& name, const ValueDemand& demand, cons
                      BrieflyLabelled(classification), wanted, others);
 }
 
-/// Advice about a contract that is left open.
+/// Advice about a contract that is undecided.
 std::string Advice(const Case& test_case, const std::string& name, const CaseResult& result,
                    const std::set<std::string>& provable) {
   const Classification& classification = result.values.at(name).classification;
@@ -214,7 +213,7 @@ std::string NotEqual(const std::string& first, const std::string& other, const T
     const TensorDifference difference = CompareTensors(left, right);
     const auto number = [&](double value) {
       const FloatFormat* format = FormatOf(left.dtype);
-      // Enough decimals to tell one number of the format from the next.
+      // Enough decimals to distinguish adjacent numbers of the format.
       return fmt::format("{:.{}g}", value, format == nullptr ? 17 : 2 + format->precision * 301 / 1000);
     };
     int64_t index = difference.number > 0 ? difference.first_number : difference.first_special;
@@ -234,7 +233,7 @@ std::string NotEqual(const std::string& first, const std::string& other, const T
   return fmt::format("{} and {} are not equal: {}", first, other, how);
 }
 
-/// Whether two values are of one class, places of roundings apart; `facts` gets what is against it.
+/// Whether two values have one class, except for the places of roundings; `facts` gets the differences.
 void CompareClasses(const std::string& first, const std::string& other, const CaseResult& result,
                     StatusFacts* facts) {
   const Classification &left = result.values.at(first).classification,

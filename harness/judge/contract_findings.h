@@ -1,4 +1,4 @@
-// A contract's findings in the values of one result: violations, and what it leaves open.
+// The contract findings for the values of one result: violations and undecided demands.
 #pragma once
 
 #include <set>
@@ -11,11 +11,10 @@
 
 namespace ulpscope {
 
-/// A sentence for each value that a contract demands something of, where that is violated or left open.
-/// `provable`: those for which further inputs could prove something.
+/// Adds a sentence for each value with a violated or undecided contract. `provable`: auxiliary inputs may decide it.
 void AddValueFindings(const Case& test_case, const CaseResult& result, const std::set<std::string>& provable,
                       StatusFacts* facts);
-/// Parts of `equal` and `same_class` that do not hold, or are left open, in this backend's own values.
+/// Adds the parts of `equal` and `same_class` that are violated or undecided in this backend's own values.
 void CompareValues(const Contract& contract, const Observation& observation, const CaseResult& result,
                    StatusFacts* facts);
 

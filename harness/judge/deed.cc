@@ -1,4 +1,4 @@
-// Words of facets, and the deeds that they are.
+// Words for facets, and the behaviour that they describe.
 #include "harness/judge/deed.h"
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 namespace ulpscope {
 namespace {
 
-/// "operand x"; of a Python number, which facets know by the op that takes it and, of two in one piece, by what that op gives:
-/// "the number in the mul that gives half" of "scalar.mul@half".
+/// "operand x". Facets identify a Python number by the op that takes it and, if one subprogram has two such ops, by the
+/// op's result: "the number in the mul that gives half" for "scalar.mul@half".
 std::string OperandPhrase(const std::string& operand, const std::string& value) {
   constexpr std::string_view kNumber = "scalar.";
   if (!operand.starts_with(kNumber)) return "operand " + Code(operand);
@@ -35,7 +35,7 @@ Deed Say(std::string_view singular, std::string_view plural, const std::string& 
 bool IsNothing(const std::vector<RoundSpec>& roundings, NoDeed nothing) {
   const auto is_none = [](const RoundSpec& each) { return each.none(); };
   if (nothing == NoDeed::kNever || std::ranges::none_of(roundings, is_none)) return false;
-  // What may be none is no deed: a format that changes nothing here stands beside it.
+  // A set that allows no rounding shows no behaviour: a format beside it changes nothing here.
   if (nothing == NoDeed::kUnrounded) return true;
   return std::ranges::all_of(
       roundings, [&](const RoundSpec& each) { return is_none(each) || each == ToNearest(Binary32()); });
@@ -73,14 +73,14 @@ std::string NumberPhrase(const Case& test_case, const std::string& operand, cons
   }
   const bool own = step != nullptr && operand.starts_with("scalar." + step->op);
   if (own && numbers.empty()) {
-    // Of an op that takes it by name: "margin 0.1".
+    // An op that takes the number by name: "margin 0.1".
     std::vector<std::string> named;
     for (const auto& [name, attr] : step->attrs) {
       if (const auto number = attr.Number()) named.push_back(name + " " + ShortestDecimal(*number));
     }
     if (named.size() == 1) return named.front();
   }
-  // XLA multiplies by the reciprocal of a number that it is to divide by.
+  // XLA replaces the division by a number with a multiplication by its reciprocal.
   if (step != nullptr && step->op == "div" && operand.starts_with("scalar.mul") && numbers.size() == 1 &&
       step->of.back().IsScalar())
     return "1/" + ShortestDecimal(numbers[0]);

@@ -1,7 +1,6 @@
-// Deed: what a side does in one facet of its arithmetic, "rounds product through bfloat16 before the float32 buffer".
-//
-// Two sides part in a facet where the words that the evidence leaves to the one and to the other have none in common. What is
-// said then are two deeds, of which one may be nothing: "rounds each product to bfloat16" against "does not".
+// Deed: the behaviour of one side in one facet of its arithmetic: "rounds product through bfloat16 before the float32
+// buffer". Two sides differ in a facet if the words that the evidence leaves for each have none in common. The finding
+// then states two behaviours, one of which may be nothing: "rounds each product to bfloat16" against "does not".
 #pragma once
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace ulpscope {
 
 using Words = std::vector<std::string>;
 
-/// In both numbers of its verb; empty for the absence of a rounding.
+/// In singular and plural; empty for the absence of a rounding.
 struct Deed {
   std::string singular, plural;
 
@@ -26,7 +25,7 @@ struct Deed {
   bool operator==(const Deed&) const = default;
 };
 
-/// What each of two does that the other does not.
+/// For each of two sides, the behaviour that the other does not have.
 struct Parting {
   Deed a, b;
 };
@@ -40,15 +39,15 @@ bool Disjoint(const std::vector<Each>& a, const std::vector<Each>& b) {
          std::ranges::none_of(a, [&](const Each& each) { return Contains(b, each); });
 }
 
-/// Which of several roundings are no difference in how a value is computed.
+/// Which sets of roundings count as no difference.
 enum class NoDeed {
   kUnrounded,  ///< one of them is none
-  kWide,       ///< one of them is none, and the others are to float32: a wide step that no store shows
+  kWide,       ///< one of them is none, and the others are to float32: a wide step that no output shows
   kNever
 };
 bool IsNothing(const std::vector<RoundSpec>& roundings, NoDeed nothing);
 
-/// How roundings are spelled, and which of them are no deed.
+/// How roundings are spelled, and which of them count as no behaviour.
 struct Spelling {
   std::string (*word)(const RoundSpec&);
   NoDeed nothing;
@@ -58,16 +57,16 @@ inline constexpr Spelling kOfProducts{ProdWord, NoDeed::kWide};
 inline constexpr Spelling kOfIntermediates{MidWord, NoDeed::kWide};
 inline constexpr Spelling kOfStores{OutWord, NoDeed::kNever};
 
-/// "bfloat16", "bfloat16 or float16", "bfloat16, or not at all"; long sets by what they have in common.
+/// "bfloat16", "bfloat16 or float16", "bfloat16, or not at all"; long sets by their common properties.
 std::string Formats(const std::vector<RoundSpec>& roundings, const Spelling& spelling);
 /// The set of accumulators by its class.
 std::string Accumulators(const std::vector<AccSpec>& accs);
-/// "0.125" of "scalar.mul@half", "half" being computed with one number; else "operand x", or "the number in the mul that gives half".
+/// "0.125" for "scalar.mul@half", if "half" has one number; else "operand x", "the number in the mul that gives half".
 std::string NumberPhrase(const Case& test_case, const std::string& operand, const std::string& value);
-/// `text` as it stands in a format string.
+/// `text`, escaped for use in a format string.
 std::string Braced(std::string_view text);
 
-/// A verb in both numbers, and what follows it, with {} for the formats.
+/// A verb in singular and plural and the rest of the phrase, with {} for the formats.
 struct Phrase {
   std::string_view singular, plural;
   std::string form;
@@ -75,7 +74,7 @@ struct Phrase {
   Deed Of(const std::string& formats) const;
 };
 
-/// Compares one facet of both sides; nothing where either is not known.
+/// Compares one facet of both sides; nothing if either is unknown.
 std::optional<Parting> Compare(const std::vector<RoundSpec>& a, const std::vector<RoundSpec>& b,
                                const Spelling& spelling, const Phrase& phrase);
 std::optional<Parting> Compare(const std::vector<AccSpec>& a, const std::vector<AccSpec>& b,

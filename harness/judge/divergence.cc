@@ -18,8 +18,7 @@
 namespace ulpscope {
 namespace {
 
-/// The comparison of one case: its participants, their values in program order, and the relation of each
-/// kind.
+/// Compares the participants of one case in their values, kind by kind.
 class Comparison : public PartedSentences {
  public:
   using PartedSentences::PartedSentences;
@@ -36,7 +35,7 @@ class Comparison : public PartedSentences {
       for (const Part& part : precision(i, j)) parts.push_back(part);
       return parts;
     };
-    // Of two that nothing explains what the numbers show is told of each, unless they gave the same.
+    // Two unexplained backends are kept apart, so that each one's errors are reported, unless both gave the same bits.
     const auto unlike = [&](size_t i, size_t j) {
       Parts parts = precision(i, j);
       for (const Part& part : AtEachValue(i, j, &Comparison::PartUnexplained)) parts.push_back(part);
@@ -54,7 +53,7 @@ class Comparison : public PartedSentences {
                                        std::pair{DivergenceKind::kSpecial, &Comparison::PartInSpecial},
                                        std::pair{DivergenceKind::kCarried, &Comparison::PartInCarried}}) {
       const auto relation = [this, member = member](size_t i, size_t j) { return AtEachValue(i, j, member); };
-      // What one order explains is not said of two together that part in precision there.
+      // Backends that differ in precision at such a value are kept in separate groups.
       std::set<size_t> at;
       for (size_t i = 0; i < members_.size(); ++i) {
         for (size_t j = i + 1; j < members_.size(); ++j) {
@@ -81,12 +80,12 @@ class Comparison : public PartedSentences {
  private:
   using Relation = std::function<Parts(size_t, size_t)>;
 
-  /// What parts two backends that are to be compared.
+  /// The differences between two backends that are to be compared.
   Parts Between(const Relation& relation, size_t i, size_t j) const {
     return known_[i] && known_[j] ? Parts{} : relation(i, j);
   }
 
-  /// Each backend joins the first group from none of whose members it parts.
+  /// Each backend joins the first group in which it differs from no member.
   std::vector<std::vector<size_t>> Group(const Relation& relation) const {
     std::vector<std::vector<size_t>> groups;
     for (size_t i = 0; i < members_.size(); ++i) {
@@ -130,7 +129,7 @@ class Comparison : public PartedSentences {
       }
     }
     if (by_value.empty()) return;
-    // Of a program that was judged as a whole one cause goes on from value to value.
+    // In a program that was judged as a whole, one cause persists from value to value.
     Parted cause = std::move(by_value.begin()->second);
     for (auto entry = std::next(by_value.begin()); entry != by_value.end(); ++entry) {
       cause.left.merge(entry->second.left);
@@ -140,15 +139,15 @@ class Comparison : public PartedSentences {
     divergences_.push_back(Said(kind, cause));
   }
 
-  /// One thing that some backends do in one step and others do not. `left` are the doers.
+  /// A behaviour that some backends have in one step and others do not. `left` have it.
   struct Finding {
     Parted parted;
-    std::string what;  ///< without the name of the value: what is said of several of them is told once
+    std::string what;  ///< without the name of the value, so that one finding can cover several values
     Sentence sentence;
   };
 
-  /// Each step has findings of its own: one for each deed, whose subject are those that do it; one for each pair of deeds of which
-  /// either is told of nobody who does not; one for each backend whose results nothing explains.
+  /// Each step has its own findings: one for each behaviour, about the backends that show it; one for each pair of
+  /// behaviours that these do not report for both backends; one for each backend whose results nothing explains.
   void TellSteps() {
     std::vector<Finding> found;
     for (size_t v = 0; v < names_.size(); ++v) {
@@ -169,7 +168,7 @@ class Comparison : public PartedSentences {
     }
   }
 
-  /// Two that part in a step, and what each does that the other does not.
+  /// Two backends that differ in a step, and the behaviour of each that the other does not have.
   struct Pair {
     size_t i = 0, j = 0;
     Basis basis = Basis::kSame;
@@ -182,7 +181,7 @@ class Comparison : public PartedSentences {
     for (size_t i = 0; i < members_.size(); ++i) {
       for (size_t j = i + 1; j < members_.size(); ++j) {
         if (!Completed(i) || !Completed(j) || (known_[i] && known_[j])) continue;
-        // Another arrangement of what was told already is no deed of its own.
+        // A view only rearranges a difference that was reported already.
         if (is_view && Inherited(i, j, names_[v])) continue;
         const Basis basis = PartInPrecision(i, j, names_[v]);
         if (basis == Basis::kSame) continue;
@@ -274,7 +273,7 @@ class Comparison : public PartedSentences {
     return findings;
   }
 
-  /// Vanished roundings that no precision divergence of this case speaks of, and all that appeared.
+  /// Adds vanished roundings that no precision divergence of this case reports, and all that appeared.
   void AddGraphGaps() {
     const auto told = [&](const std::string& backend) {
       return std::ranges::any_of(divergences_, [&](const Divergence& divergence) {

@@ -14,8 +14,7 @@ namespace ulpscope {
 Interval CellOf(const Hypothesis& hypothesis, double stored, double width) {
   if (!std::isfinite(stored)) return {.lo = stored, .hi = stored};
   const auto edge = [&](double direction) {
-    // The widths of the formats' cells, from binary64 to 3 bits: the first that leaves the cell brackets its
-    // edge.
+    // The cell widths of formats from binary64 to 3 bits: the first that leaves the cell brackets its edge.
     double inside = stored, outside = stored;
     for (const double relative :
          {0x1p-54, 0x1p-40, 0x1p-25, 0x1p-18, 0x1p-12, 0x1p-9, 0x1p-6, 0x1p-2, 4.0, 0x1p40, 0x1p300}) {
@@ -39,7 +38,7 @@ double NormalCdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
 
 double CellProbability(double low, double high, double mean, double sigma) {
   const double a = (low - mean) / sigma, b = (high - mean) / sigma;
-  // Differences of tails on the side where they are small keep their digits.
+  // Differences of the small tails keep their digits.
   return a > 0 ? NormalCdf(-a) - NormalCdf(-b) : NormalCdf(b) - NormalCdf(a);
 }
 
@@ -50,8 +49,8 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-/// w_i: mostly the element's own simulated error, partly what those of elements with bounds of its own size are of these: a few huge
-/// results tell nothing of the others, nor do sharp bounds of wide ones.
+/// w_i: mostly the element's own simulated error, partly the error-to-bound ratio of elements with bounds of similar
+/// size. A few huge results must not set the widths of the others, nor sharp bounds those of wide ones.
 void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                  const std::vector<std::vector<double>>& runs, Law* law) {
   struct Sums {
@@ -121,7 +120,7 @@ Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
 struct Cells {
   std::vector<double> low, high;
   std::vector<size_t> index;  ///< elements that can move
-  std::vector<bool> quiet;    ///< stored as the centre would be
+  std::vector<bool> quiet;    ///< rounded like the centre
   double floor = 0;   ///< least half-width: cancellation leaves results on the lattice of the larger operands
   double square = 0;  ///< winsorised mean square of the residuals, less the cells' own width
   double bias = 0;
@@ -181,7 +180,7 @@ double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const doub
         const double middle = (cells.low[i] + cells.high[i]) / 2,
                      reach = std::max((cells.high[i] - cells.low[i]) / 2, cells.floor);
         const double mean = std::signbit(law.centre[cells.index[i]]) ? -b : b;
-        // Beside the tails of the law, one as long as the largest error of the simulated orders.
+        // In addition to the law's tails, one as long as the largest error of the simulated orders.
         const double moved = 0.97 * CellProbability(middle - reach, middle + reach, mean, sigma) +
                              0.03 * CellProbability(middle - reach, middle + reach, mean, 4 * sigma) +
                              0.001 * CellProbability(middle - reach, middle + reach, mean, longest);

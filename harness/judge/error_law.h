@@ -1,4 +1,4 @@
-// The law of the errors of one hypothesis: where an element's error lies, how wide, and how likely the observed bits are by it.
+// The law of the errors of one hypothesis: their centre and width, and the likelihood of the observed bits.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,7 @@
 
 namespace ulpscope {
 
-/// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone. `width`: a typical error, of which
-/// the edges are a small part off.
+/// The values [lo, hi] that Store maps to `stored`, found by bisection to a small part of `width`, a typical error.
 Interval CellOf(const Hypothesis& hypothesis, double stored, double width);
 
 /// The error law of one hypothesis, learnt from its simulated orders.
@@ -22,7 +21,6 @@ struct Law {
   double still = 0;    ///< share of elements that rounding errors do not move to another stored value
 };
 
-/// A law and the simulated orders that it was learnt from.
 struct Learnt {
   std::vector<std::vector<double>> runs;
   Law law;
@@ -33,7 +31,7 @@ Learnt Learn(const Hypothesis& hypothesis, std::span<const int64_t> elements);
 /// Sum of log cell probabilities, maximised over the components of the law. Uses the first `count` elements.
 double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const double> stored, size_t count);
 
-/// How far the observation's law value lies from those of the model's own simulated outputs.
+/// How far the observation's law value is from those of the model's own simulated outputs.
 double GoodnessOfFit(const Hypothesis& hypothesis, const Law& law, std::span<const double> observed,
                      const std::vector<std::vector<double>>& runs);
 

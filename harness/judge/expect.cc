@@ -40,7 +40,7 @@ std::string DescribeOutcome(const Outcome& outcome) {
   return text;
 }
 
-/// The words that survive for `facet`, a ValueDemand key; for a bare `in` those of every operand.
+/// The words that survive for `facet`, a ValueDemand key; for plain `in` those of every operand.
 std::vector<std::string> ObservedWords(const Classification& classification, const std::string& facet) {
   const SurvivingFacets& facets = classification.facets;
   if (facet.starts_with("in.")) return WordsOf(LookupOr(classification.facets_in, facet.substr(3)), InWord);
@@ -81,7 +81,7 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
   return "";
 }
 
-/// A stage that the trace does not have counts nothing: its zero would prove nothing.
+/// A stage that the trace does not have is not counted: its zero would prove nothing.
 std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
   const auto any = [](const std::string& dtype) { return dtype.empty() ? std::string("any dtype") : dtype; };
   const std::string what =
@@ -99,8 +99,8 @@ std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
 
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions) {
-  // An environment is a choice of versions, and an entry says itself which of those it speaks of: what names the backend alone
-  // holds in every environment, unless another entry names that one.
+  // An environment is a choice of versions, and an entry states the versions that it covers. An entry that names the
+  // backend alone applies in every environment, unless another entry names that environment.
   for (const std::string& wanted : {CanonicalBackend(backend), SplitEnvironment(backend).backend}) {
     for (const auto& [name, expectations] : test_case.expect) {
       if (CanonicalBackend(name) != wanted) continue;

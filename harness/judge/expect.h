@@ -1,5 +1,4 @@
-// Expectations: what is known today of one backend. They demand nothing of the backend; an unmet one says
-// that it changed.
+// Expectations: the known behaviour of one backend today. They demand nothing; an unmet one means that it changed.
 #pragma once
 
 #include <optional>
@@ -11,20 +10,18 @@
 
 namespace ulpscope {
 
-/// The first expectation of `test_case` for this backend string whose versions match; null when there is
-/// none. Error: a version condition that cannot be read.
+/// The first expectation for this backend string whose versions match; null if none. Error: an unreadable condition.
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions);
 
-/// What is not as it was expected.
+/// A difference from an expectation.
 struct Unmet {
-  std::string value;     ///< of which value or observation; empty: of none
+  std::string value;     ///< of this value or observation; empty: of none
   std::string sentence;  ///< "changed: expected X, observed Y"; empty: all is
 };
 
-/// Nothing when `expectation` is met by what `result` shows (outcome, values, observations; its status is not
-/// read). A facet is met when the classification names at least one
-/// word for it and every word that it names is in the list: an unmodelled value meets no facet.
+/// Nothing if `result` (outcome, values, observations; not its status) meets `expectation`. To meet a facet, the
+/// classification names at least one word for it and only words in the list: an unmodelled value meets none.
 Unmet ExplainUnmet(const Expectation& expectation, const CaseResult& result);
 
 }  // namespace ulpscope

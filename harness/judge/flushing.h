@@ -1,11 +1,11 @@
-// Models that drop subnormal numbers, beside those that keep them.
+// Models that drop subnormal numbers, next to those that keep them.
 #pragma once
 
 #include "harness/model/classification.h"
 
 namespace ulpscope {
 
-/// `model` without "+daz" and "+ftz": the same arithmetic where no subnormal number occurs.
+/// `model` without "+daz" and "+ftz": the same arithmetic if no subnormal number occurs.
 inline PrecisionModel WithoutFlushing(PrecisionModel model) {
   model.acc.subnormals = Subnormals::kGradual;
   for (auto& [operand, in] : model.in) in.daz_below = RoundSpec::kNeverDropped;

@@ -25,7 +25,6 @@ double ReciprocalIn(const FloatFormat& format, double number) {
   return RoundTo(1 / RoundTo(number, format), format);
 }
 
-/// The steps of a form of one step.
 class Forms {
  public:
   explicit Forms(const Step& step, const FloatFormat* format = nullptr) : step_(step), format_(format) {}
@@ -40,7 +39,7 @@ class Forms {
     return forms;
   }
 
-  /// What differs from the step in last bits alone.
+  /// The forms that differ from the step only in last bits.
   std::vector<Form> OfLastBits() const {
     std::vector<Form> forms;
     for (Form form : {ScaledFirst(), QuotientFirst(), QuotientFirstContracted(), Quotient(), FactorFirst(),
@@ -79,7 +78,7 @@ class Forms {
     return step;
   }
 
-  /// x @ w.T, then the bias: the two ops of a framework whose linear takes none.
+  /// x @ w.T, then the bias: the two ops of a framework whose linear has no bias.
   Form ProductThenBias() const {
     const bool linear = step_.op == "linear" && step_.of.size() == 3;
     const bool addmm =
@@ -92,7 +91,7 @@ class Forms {
     return {std::move(product), Last("add", {Inner("product"), linear ? step_.of.back() : step_.of.front()})};
   }
 
-  /// The same of a convolution, whose bias lies along the channels.
+  /// The same for a convolution, whose bias lies along the channels.
   Form WindowsThenBias() const {
     if ((step_.op != "conv1d" && step_.op != "conv2d") || step_.of.size() != 3) return {};
     Step product = step_;
@@ -111,7 +110,7 @@ class Forms {
     return {Make("sqrt", "sqrt", step_.of), Last("reciprocal", {Inner("sqrt")})};
   }
 
-  /// XLA multiplies by the reciprocal of what is the same along a line, and of a number.
+  /// XLA multiplies by the reciprocal of a divisor that is constant along a row, and of a number.
   Form Quotient() const {
     if (step_.op != "div" || !step_.attrs.empty() || !step_.out.empty()) return {};
     if (step_.of[1].IsScalar()) {
@@ -122,7 +121,7 @@ class Forms {
     return {Make("reciprocal", "reciprocal", {step_.of[1]}), Last("mul", {step_.of[0], Inner("reciprocal")})};
   }
 
-  /// The reciprocal of a number in the format that the step computes in, which first converts the number itself.
+  /// The reciprocal of a number in the format of the computation, to which the number itself is converted first.
   Form QuotientByNumber() const {
     if (format_ == nullptr || step_.op != "div" || !step_.attrs.empty() || !step_.out.empty() ||
         !step_.of[1].IsScalar())
@@ -166,7 +165,7 @@ class Forms {
             Last("add", {step_.of[0], Inner(second)})};
   }
 
-  /// x + alpha y, of which the product is not rounded.
+  /// x + alpha y, with an unrounded product.
   Form AlphaContracted() const {
     const auto alpha = step_.attrs.find("alpha");
     if ((step_.op != "add" && step_.op != "sub") || alpha == step_.attrs.end() || step_.of.size() != 2 ||
@@ -185,7 +184,7 @@ class Forms {
     return step_.op == "gelu" && (form == nullptr || *form == "none");
   }
 
-  /// x / 2 erfc(-x / sqrt(2)), as JAX has it.
+  /// x / 2 erfc(-x / sqrt(2)), as in JAX.
   Form GeluByErfc() const {
     if (!IsExactGelu()) return {};
     return {Make("scaled", "mul", {step_.of[0], Number(-std::numbers::sqrt2 / 2)}),
@@ -193,7 +192,7 @@ class Forms {
             Last("mul", {Inner("half"), Inner("erfc")})};
   }
 
-  /// x / 2 (1 + erf(x / sqrt(2))), as PyTorch/XLA has it.
+  /// x / 2 (1 + erf(x / sqrt(2))), as in PyTorch/XLA.
   Form GeluByErf() const {
     if (!IsExactGelu()) return {};
     return {Make("scaled", "mul", {step_.of[0], Number(std::numbers::sqrt2 / 2)}),
@@ -201,7 +200,7 @@ class Forms {
             Make("half", "mul", {step_.of[0], Number(0.5)}), Last("mul", {Inner("half"), Inner("sum")})};
   }
 
-  /// The larger times sqrt(1 + (smaller / larger)^2), as JAX has it.
+  /// The larger times sqrt(1 + (smaller / larger)^2), as in JAX.
   Form HypotByRatio() const {
     if (step_.op != "hypot" || !step_.out.empty()) return {};
     return {Make("first", "abs", {step_.of[0]}),
@@ -215,7 +214,7 @@ class Forms {
             Last("mul", {Inner("larger"), Inner("root")})};
   }
 
-  /// The logarithm of 1 - p, where others take log1p(-p), as PyTorch/XLA has it; far from 0 and 1, where no logarithm is bounded.
+  /// The logarithm of 1 - p, not log1p(-p), as in PyTorch/XLA; far from 0 and 1, near which the logarithm is unbounded.
   Form EntropyByLog() const {
     const auto reduction = step_.attrs.find("reduction");
     const auto* none =
@@ -300,20 +299,20 @@ class Forms {
     return form;
   }
 
-  /// x - (x // y) y, of which every step rounds: torch.compile's vectors on a CPU (pytorch issue 198057).
+  /// x - (x // y) y, with every step rounded: torch.compile's vectors on a CPU (pytorch issue 198057).
   Form RemainderByQuotient() const {
     if (step_.op != "remainder") return {};
     return {Make("whole", "floor_divide", step_.of), Make("multiple", "mul", {Inner("whole"), step_.of[1]}),
             Last("sub", {step_.of[0], Inner("multiple")})};
   }
 
-  /// floor(x / y), one more where the quotient rounds up to a whole number (pytorch issue 197895).
+  /// floor(x / y), which is one larger if the quotient rounds up to a whole number (pytorch issue 197895).
   Form FloorOfQuotient() const {
     if (step_.op != "floor_divide") return {};
     return {Make("quotient", "div", step_.of), Last("floor", {Inner("quotient")})};
   }
 
-  /// Attention whose probabilities are held, and so rounded, before they weigh the values.
+  /// Attention whose probabilities are stored, and so rounded, before they weigh the values.
   Form DividedFirst() const {
     if (step_.op != "scaled_dot_product_attention") return {};
     Step divided = step_;
@@ -321,7 +320,7 @@ class Forms {
     return {std::move(divided)};
   }
 
-  /// Attention whose exponentials, which weigh the values in 16 bits, are PyTorch's approximation (pull request 151441 there).
+  /// Attention whose exponentials, the 16-bit weights of the values, are approximate (PyTorch pull request 151441).
   Form FastExponentials() const {
     if (step_.op != "scaled_dot_product_attention") return {};
     Step fast = step_;
@@ -333,7 +332,7 @@ class Forms {
   const FloatFormat* format_;
 };
 
-/// A formula, and how tightly its last operation binds: 1 a sum, 2 a product, 3 what needs no parentheses.
+/// A formula, and how tightly its last operation binds: 1 a sum, 2 a product, 3 needs no parentheses.
 struct Formula {
   std::string text;
   int binds = 3;

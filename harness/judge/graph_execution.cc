@@ -1,4 +1,4 @@
-// Traces beside numbers.
+// Compares traces with numbers.
 #include "harness/judge/graph_execution.h"
 
 #include <algorithm>
@@ -32,12 +32,11 @@ RoundSpec PlainOf(RoundSpec spec) {
   return spec;
 }
 
-/// What a model rounds to at its narrowest, among everything but its operands; and among its operands.
+/// The narrowest format that a model rounds to, over everything but its operands; and over its operands.
 struct Narrowest {
   int bits = kAllBits;
-  std::string what;               ///< " operands", " products", " for step 3" ...
+  std::string what;               ///< the formats of that width; a model uses one of them
   std::set<std::string> formats;  ///< that have so few bits: one of them in one model
-  /// `spec` is spelt as `word` does it.
   template <class Spec>
   void Take(const Spec& spec, std::string (*word)(const Spec&), std::string_view of) {
     if (spec.bits() >= bits) return;
@@ -61,8 +60,8 @@ Narrowest Computed(const PrecisionModel& model) {
 
 using Models = std::vector<PrecisionModel> Classification::*;
 
-/// A value that was judged step by step, or in a few steps of its own: one before it is known to be rounded to as few bits, as the
-/// program has it. What its last step keeps says nothing of that one.
+/// True for a value judged step by step, or in a few steps of its own, if an earlier value is known to be rounded to as
+/// few bits, as the program states. The format that the last step keeps is no evidence about that earlier value.
 bool IsRoundedBefore(const CaseResult& result, const Classification& classification, int precision) {
   const auto& on_the_way = classification.on_the_way;
   if (std::ranges::any_of(on_the_way, [](const auto& each) { return Contains(each.second, "rounded"); }))
@@ -82,8 +81,7 @@ bool IsRoundedBefore(const CaseResult& result, const Classification& classificat
   });
 }
 
-/// The observed values of `elements` elements, in program order; empty when one of `models` rounds so, or
-/// when the program's last value is not among them.
+/// Observed values of `elements` elements, in program order; empty if a model rounds so, or without the program's last.
 std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t elements, int precision,
                                             Models models) {
   std::vector<std::string> names;
@@ -114,7 +112,7 @@ class Graph {
     }
   }
 
-  /// How the node whose result `widening` converts came to its narrow format; nothing when it came in so.
+  /// How the node whose result `widening` converts got its narrow format; nothing if its input was narrow already.
   std::optional<GraphGap::By> RoundsBefore(const Cast& widening) const {
     const TraceNode* node = Source(widening.node, widening.from);
     for (size_t steps = 0; node != nullptr && steps <= nodes_.size(); ++steps) {
@@ -129,8 +127,7 @@ class Graph {
     return std::nullopt;
   }
 
-  /// True when node `id` goes, as it is, into matrix products alone: then it is their operand, and what was
-  /// rounded there is no result of the program, whatever its size.
+  /// True if node `id` feeds matrix products only: its rounding is their operand's, and no result of the program.
   bool IsOperand(int64_t id) const {
     std::set<int64_t> seen;
     std::vector<int64_t> pending{id};
@@ -161,7 +158,7 @@ class Graph {
   bool Has(int64_t id) const { return nodes_.contains(id); }
 
  private:
-  /// The node read by node `id` whose result has `dtype`.
+  /// The node that node `id` reads and whose result has `dtype`.
   const TraceNode* Source(int64_t id, std::string_view dtype) const {
     const auto reader = nodes_.find(id);
     if (reader == nodes_.end()) return nullptr;
@@ -175,7 +172,7 @@ class Graph {
     return nullptr;
   }
 
-  /// What gives a fusion its result: the last instruction inside it, which it is printed with.
+  /// The node that computes a fusion's result: the last instruction inside it, which it is printed with.
   const TraceNode* Result(const TraceNode* node) const {
     for (auto last = last_inside_.find(node->id);
          node->kind == TraceKind::kFusion && last != last_inside_.end(); last = last_inside_.find(node->id)) {
@@ -189,7 +186,7 @@ class Graph {
   std::multimap<int64_t, const Cast*> casts_;
 };
 
-/// The casts to fewer bits, by what a cast back would have in common with them.
+/// The casts to fewer bits, by the properties that a cast back shares.
 class Narrowings {
  public:
   explicit Narrowings(const CaseResult& result) {
@@ -198,7 +195,7 @@ class Narrowings {
         keys_.emplace(cast.stage, cast.to, ElementCount(cast.shape));
     }
   }
-  /// Whether one of them is undone by `widening`.
+  /// True if `widening` undoes one of them.
   bool HasPairOf(const Cast& widening) const {
     return keys_.contains({widening.stage, widening.from, ElementCount(widening.shape)});
   }
@@ -211,8 +208,8 @@ std::set<size_t> StagesOf(const CaseResult& result, std::span<const TraceNode> t
   std::set<size_t> stages;
   for (const Cast& cast : result.casts) stages.insert(StageRank(cast.stage));
   for (const TraceNode& node : trace) stages.insert(StageRank(node.stage));
-  stages.erase(StageRank("profile"));  // a clock's record of what ran; it lists no conversions
-  stages.erase(StageRank("glue"));     // the adapter's own steps: no stage of what is tested
+  stages.erase(StageRank("profile"));  // a profiler's timing record; it lists no conversions
+  stages.erase(StageRank("glue"));     // the adapter's own steps, which are not under test
   stages.erase(kTraceStages.size());
   return stages;
 }
@@ -223,7 +220,7 @@ Narrowest Operands(const PrecisionModel& model) {
   return narrowest;
 }
 
-/// The weakest claim of all `models`; nothing when one of them claims nothing below `precision` bits.
+/// The weakest claim of all `models`; nothing if one of them claims nothing below `precision` bits.
 Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(const PrecisionModel&),
                   int precision) {
   Narrowest weakest{.bits = 0, .what = {}, .formats = {}};
@@ -238,8 +235,7 @@ Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(con
   return models.empty() ? Narrowest{} : weakest;
 }
 
-/// True when a stage names a float format of at most `bits` significant bits: as a result or as what is cast
-/// to, and with `reads` as what is read.
+/// True if a stage names a float format of at most `bits` significant bits, as result, cast target or (`reads`) input.
 bool Names(const CaseResult& result, std::span<const TraceNode> trace, int bits, bool reads) {
   const auto narrow = [&](std::string_view dtype) {
     return Precision(dtype) > 0 && Precision(dtype) <= bits;
@@ -262,7 +258,7 @@ std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span
   const Graph graph(result, trace);
   const Narrowings narrowings(result);
   const std::set<size_t> stages = StagesOf(result, trace);
-  std::set<std::pair<int64_t, int>> nothing;  // (elements, precision) of which no value keeps more
+  std::set<std::pair<int64_t, int>> nothing;  // (elements, precision) for which no value keeps more
   std::optional<GraphGap> lost;
   for (const Cast& cast : result.casts) {
     const int precision = Precision(cast.from);
@@ -310,7 +306,7 @@ std::optional<GraphGap> FindAppearedRounding(const CaseResult& result, std::span
     for (const auto of : {&Computed, &Operands}) {
       const Narrowest claim = Weakest(classification.models_proved, of, own);
       if (claim.formats.empty() || Names(result, trace, claim.bits, of == &Operands)) continue;
-      // That there is one is proved; which one it is may be no more than likely.
+      // Its existence is proved; which one it is may be only likely.
       const Narrowest likely = Weakest(classification.models, of, own);
       return GraphGap{.kind = GraphGap::Kind::kAppeared,
                       .value = name,

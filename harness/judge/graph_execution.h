@@ -1,10 +1,9 @@
-// Graph against execution: what the stages of a trace say is rounded, beside what the numbers prove.
+// Graph against execution: the roundings that the stages of a trace show, compared with what the numbers prove.
 //
-// A stage predicts a rounding point where it computes or converts to a narrow format and widens the result
-// again. When the numbers prove that nothing so narrow happened, the rounding vanished between that stage and
-// the next one, or the execution. The other way round: when they prove a rounding to a format that no stage
-// of the trace names anywhere, it appeared behind the last stage. A compiler that drops a pair of casts does
-// the first, a library that rounds operands inside a kernel the second.
+// A stage predicts a rounding point if it computes in or converts to a narrow format and widens the result again. If
+// the numbers prove that no such rounding happened, it vanished between that stage and the next one, or the execution.
+// If they prove a rounding to a format that no stage of the trace names, it appeared after the last stage. A compiler
+// that drops a pair of casts causes the first, a library that rounds operands inside a kernel the second.
 #pragma once
 
 #include <optional>
@@ -17,7 +16,7 @@ namespace ulpscope {
 
 struct GraphGap {
   enum class Kind { kVanished, kAppeared };
-  /// What makes the narrow number in the graph: a conversion of a wider one, or an op that gives its result so.
+  /// The source of the narrow number in the graph: a conversion of a wider one, or an op whose result is narrow.
   enum class By { kCast, kOp };
   Kind kind = Kind::kVanished;
   By by = By::kCast;   ///< of kVanished
@@ -29,15 +28,13 @@ struct GraphGap {
   std::string basis;  ///< "proved" when every proved model says so, "likely" when only the likely ones do
 };
 
-/// Looks for rounding points of one size in one stage, where every proved model of every observed value of
-/// that size (the last one of the program among them) rounds to nothing so narrow. A dead rounding
-/// point off the path of what is observed would be taken for one that vanished. Where `trace` has no nodes for a cast, a pair of
-/// casts of one size counts.
+/// Looks for a stage whose rounding points of one size contradict the proved models: every proved model of every
+/// observed value of that size (the program's last value among them) rounds to nothing so narrow. A dead rounding
+/// point, which no observed value depends on, would seem to vanish. Without nodes for a cast, pairs of casts count.
 std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span<const TraceNode> trace);
 
-/// Looks for a value whose every proved model rounds below the value's own dtype, to a format that no node
-/// and no cast of any stage names. Without nodes nothing is said, and neither is it where some part ran eagerly
-/// that no stage shows.
+/// Looks for a value whose every proved model rounds below the value's own dtype, to a format that no node and no cast
+/// of any stage names. Nothing is reported without nodes, or if some part ran eagerly without showing in any stage.
 std::optional<GraphGap> FindAppearedRounding(const CaseResult& result, std::span<const TraceNode> trace);
 
 }  // namespace ulpscope

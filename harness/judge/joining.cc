@@ -1,4 +1,4 @@
-// One input after the other: what each leaves, and what they leave together.
+// Joins the inputs one by one: the models that each leaves, and those that they leave together.
 #include "harness/judge/joining.h"
 
 #include <fmt/format.h>
@@ -31,12 +31,12 @@ constexpr size_t kMostJoinedExclusions = 64;
 
 bool HasNoModels(const Classification& one) { return IsUnknown(one.kind) || IsWrong(one.kind); }
 
-/// The shape of a value as far as labels and facets ask for it, from a classification of it.
+/// The shape of a value as far as labels and facets need it, derived from one of its classifications.
 ValueShape ShapeFrom(const std::string& value, const Classification& one) {
   ValueShape shape;
   shape.name = value;
   shape.has_products = !one.facets.prod.empty();
-  // Steps inside an op without a sum have that facet too: its own label tells which it is.
+  // Steps inside an op without a sum have that facet too; the classification's own label distinguishes them.
   shape.has_steps = !one.facets.acc.empty() && one.labelled != FormatOfWhat::kSums;
   shape.reduction_length = !one.facets.acc.empty() && !shape.has_steps ? 1 : 0;
   for (const auto& [operand, words] : one.facets_in) shape.operands.push_back(operand);
@@ -44,27 +44,27 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
   return shape;
 }
 
-/// Rounded to so many bits on its way to the store.
+/// Rounded to a number of bits before the output rounding.
 bool IsProposed(const PrecisionModel& model) { return model.mid.to_bits(); }
 
-/// A sum in so many bits, as no bank lists.
+/// Summed in a number of bits, a format that no candidate model lists.
 bool SumsInBits(const PrecisionModel& model) { return model.acc.in_bits(); }
 
-/// It is looked for where no listed sum gives the case's own data.
+/// Such a model is proposed if no listed sum gives the case's own data.
 bool HasGuardBits(const PrecisionModel& model) { return model.acc.has_guard_bits(); }
 
-/// Sums in float32 or wider, a store to nearest, and nothing else.
+/// Sums in float32 or wider, an output rounding to nearest, and nothing else.
 bool SumsWide(const PrecisionModel& model) { return IsConforming(model, Binary32(), kSumAndStore); }
 
 bool SumsInFloat32(const PrecisionModel& model) { return SumsWide(model) && model.acc == SumsIn(Binary32()); }
 
-/// Float32 or wider sums of operands as they are that are cut, or stored otherwise than to nearest.
+/// Sums of unrounded operands in float32 or wider that are truncated, or whose output rounding is not to nearest.
 bool RoundsOtherwise(const PrecisionModel& model) {
   return IsConforming(model, Binary32(), kUpToRounding) && model.acc.partial == nullptr &&
          (model.acc.rounding != Rounding::kNearestEven || model.out.rounding != Rounding::kNearestEven);
 }
 
-/// Float32's errors, or those of one of the sums in a few bits more that give it.
+/// True for float32's errors, or those of a sum in a few bits more that gives it.
 bool IsNearFloat32(const Classification& one) {
   return ErrsAsFloat32(one) || (one.within > 0 && std::ranges::any_of(one.models_proved, HasGuardBits));
 }
@@ -75,7 +75,7 @@ bool SumsToNearest(const PrecisionModel& model) {
   return SumsWide(model) && (acc.exact() || (acc.binary() && acc.rounding == Rounding::kNearestEven));
 }
 
-/// A companion's exclusions name it: their elements are not those of the case's own data.
+/// An auxiliary input's exclusions carry its name: their elements are not those of the case's own data.
 void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& before,
                    std::vector<Exclusion>* excluded) {
   for (const Exclusion& exclusion : input.classification->excluded) {
@@ -90,19 +90,19 @@ void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& befo
 /// "about as large as those of float32", "0.01 times those of float32".
 std::string InThoseOfFloat32(const Classification& one) {
   constexpr double kAsLarge = 0.8;  // the reciprocal of kAsFloat32: as much less as that is more
-  // Of other forms the number is told in any case: it is another measure than the sums of a reader.
+  // The number is always stated for other forms of a mean: it is another measure than the sums that a reader expects.
   const bool alike = !one.within_forms && one.within >= kAsLarge && one.within <= kAsFloat32;
   return fmt::format("{} those of float32{}",
                      alike ? "about as large as" : fmt::format("{:.2g} times", one.within),
                      one.within_forms ? " in other forms of a mean" : "");
 }
 
-/// Further inputs that none of the sums that are left gives, and that err about as float32 sums do, or less.
+/// The auxiliary inputs that no surviving sum reproduces although their errors are about float32's or smaller.
 struct Unlisted {
   std::vector<std::string> inputs;
-  const Classification* largest = nullptr;  ///< what errs most of them, in errors of float32
-  const Classification* own = nullptr;      ///< of the case's own data, where no listed sum gives it
-  bool shown = true;                        ///< all of these errors are seen through the store
+  const Classification* largest = nullptr;  ///< the input with the largest errors, in errors of float32
+  const Classification* own = nullptr;      ///< the case's own data, if no listed sum reproduces it
+  bool shown = true;                        ///< all of these errors are visible at the output
 
   bool any() const { return own != nullptr || !inputs.empty(); }
   std::string Text() const {
@@ -117,7 +117,7 @@ struct Unlisted {
   }
 };
 
-/// Of few columns each input shows some positions to lie in one chunk with the first one; all are split alike.
+/// With few columns, each input shows some positions in one chunk with the first one; all inputs are split alike.
 void ExcludeSplits(std::span<const ProofInput> inputs, std::set<PrecisionModel>* proved,
                    std::vector<Exclusion>* excluded) {
   std::erase_if(*proved, [&](const PrecisionModel& model) {
@@ -155,7 +155,7 @@ void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed,
   SetLabel(shape, observed, ErrorsOf::kThisStep, joined);
 }
 
-/// The classification of one value, with what auxiliary inputs exclude left out, one input after the other.
+/// The classification of one value without the models that auxiliary inputs exclude, one input after the other.
 class Joining {
  public:
   Joining(const std::string& value, const Classification& base, DType observed,
@@ -169,7 +169,7 @@ class Joining {
         own_(base.models_proved.begin(), base.models_proved.end()),
         proved_(own_) {}
 
-  /// `bits`: that the results of the case's own data use at most.
+  /// `bits`: the most that the results of the case's own data use.
   Classification Run(int bits) {
     if (base_.kind == kUnmodelled && !BeginUnmodelled()) return base_;
     for (const ProofInput& input : inputs_) bits = std::max(bits, input.bits);
@@ -184,13 +184,13 @@ class Joining {
   }
 
  private:
-  /// What one input leaves.
+  /// The evidence from one input.
   struct Left {
     std::set<PrecisionModel> here;
-    std::set<PrecisionModel> wide;  ///< of what is left before it, sums in float32 or wider
-    bool none = false;              ///< none of these gives it, and nothing else explains it
-    bool little = false;            ///< it errs as little as they do
-    bool unlisted = false;          ///< it is the doing of a sum that no bank lists
+    std::set<PrecisionModel> wide;  ///< among the surviving models, sums in float32 or wider
+    bool none = false;              ///< none of these reproduces it, and nothing else explains it
+    bool little = false;            ///< its errors are as small as theirs
+    bool unlisted = false;          ///< a sum that no candidate model lists produced it
   };
 
   Classification Unmodelled(std::string why) {
@@ -198,14 +198,14 @@ class Joining {
     return joined_;
   }
 
-  /// Nearer to the exact values than any listed sum comes, or as far as a mean's other forms: what else there is further inputs tell.
+  /// Starts from base data with smaller errors than any listed sum, or a mean's other forms; auxiliary inputs decide.
   bool BeginUnmodelled() {
     if (!ErrsAsFloat32(base_) || inputs_.empty() || std::ranges::none_of(own_, SumsInFloat32)) return false;
     joined_.says.clear();
     joined_.models.clear();
     std::ranges::copy_if(own_, std::back_inserter(joined_.models), SumsWide);
     joined_.fits = true;
-    // Facets are those of models, of which it has none: what is left says which there are.
+    // Facets come from models, and the base has none: the surviving models show which facets there are.
     shape_.reduction_length = 1;
     shape_.has_products = std::ranges::any_of(own_, [](const auto& model) { return !model.prod.none(); });
     unlisted_.own = &base_;
@@ -215,20 +215,20 @@ class Joining {
   Left LookAt(const Classification& one) {
     Left left;
     left.here = {one.models_proved.begin(), one.models_proved.end()};
-    // Behind a narrow store errors are mostly the store's, and only what is left tells.
+    // Behind a narrow output rounding, errors are mostly that rounding's, so only the surviving models are evidence.
     near_float32_ =
         near_float32_ &&
         (shows_ || one.within_sums ? std::ranges::any_of(left.here, SumsInFloat32) || IsNearFloat32(one)
                                    : std::ranges::any_of(left.here, SumsWide));
     if (one.within > 0) std::ranges::copy_if(proved_, std::inserter(left.wide, left.wide.end()), SumsWide);
-    // What stores or adds otherwise and gives this input too is an explanation, where all that it gives is one value.
+    // A sum that rounds differently and gives this input too is an explanation if it is consistent with one value only.
     const bool explained = std::ranges::any_of(proved_, [&](const auto& model) {
       return left.here.contains(model) && !SumsWide(model) && RoundsOtherwise(model);
     });
     left.none = !left.wide.empty() && !explained &&
                 std::ranges::none_of(left.wide, [&](const auto& model) { return left.here.contains(model); });
-    // A class holds sums that no bank lists: what is left beside none of the listed ones is no proof against it. Behind a narrow store
-    // errors are the store's, and what is left tells more than they do.
+    // A class contains sums that no candidate model lists, so the failure of every listed sum is no proof against it.
+    // Behind a narrow output rounding the errors are that rounding's, and the surviving models are the better evidence.
     left.little = left.none && IsNearFloat32(one);
     left.unlisted = left.little && (shows_ || one.kind == kUnmodelled);
     return left;
@@ -241,7 +241,7 @@ class Joining {
     unlisted_.shown = unlisted_.shown && (shows_ || one.within_sums);
   }
 
-  /// Why nothing is left; "" where something is.
+  /// The reason why nothing is left; "" if something is.
   std::string Take(const ProofInput& input, int bits) {
     const Classification& one = *input.classification;
     Left left = LookAt(one);
@@ -275,7 +275,7 @@ class Joining {
   void AddProposed(const Classification& one, int bits) {
     for (const PrecisionModel& model : one.models) {
       if (!IsProposed(model) || model.mid.bits() < bits) continue;
-      // Behind a float32 store each further input was asked about it.
+      // With a float32 output, each auxiliary input was tested for it.
       const bool everywhere =
           observed_ != DType::kFloat32 || std::ranges::all_of(inputs_, [&](const auto& other) {
             return HasNoModels(*other.classification) || Contains(other.classification->models, model);
@@ -287,8 +287,8 @@ class Joining {
   void KeepGiven(const Left& left) {
     const bool wide_here = left.unlisted || std::ranges::any_of(left.here, SumsWide);
     std::erase_if(proved_, [&](const PrecisionModel& model) {
-      // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it. What no bank lists
-      // was proposed for the case's own data, and was not asked here.
+      // Inputs without subnormal numbers do not test flushing: there, a flushing model equals the one without. Models
+      // outside the candidate models were proposed for the case's own data and were not tested here.
       return !left.here.contains(model) && !left.here.contains(WithoutFlushing(model)) &&
              !IsProposed(model) && !(SumsInBits(model) && !SumsWide(model)) &&
              !(left.unlisted && left.wide.contains(model)) && !(wide_here && HasGuardBits(model));
@@ -296,8 +296,8 @@ class Joining {
   }
 
   Classification Conclude() {
-    // What lies between several sums is none of them: a demand for one alone is not met, nor is one of them more than the others that
-    // further inputs exclude as they do it.
+    // A result between several sums comes from none of them: a demand for a single one is not met, and none is more
+    // likely than the others that the auxiliary inputs exclude in the same way.
     const auto as_first = [&](const PrecisionModel& model) { return model.acc == proved_.begin()->acc; };
     if (unlisted_.any() && near_float32_ && (unlisted_.own == nullptr ? unlisted_.shown : shows_) &&
         std::ranges::all_of(proved_, as_first) && std::ranges::all_of(proved_, SumsWide))
@@ -307,7 +307,7 @@ class Joining {
       return base_;
     if (!unlisted_.inputs.empty() && std::ranges::all_of(proved_, as_first))
       return Unmodelled("no precision model explains the auxiliary input " + unlisted_.inputs.front());
-    // One product has no more bits than its operands have together: what a rounding to as many leaves is seen nowhere.
+    // One product has no more bits than its operands together, so a rounding to as many has no visible effect.
     if (observed_ == DType::kFloat32 && std::ranges::any_of(proved_, SumsToNearest)) {
       const auto added = [&](const PrecisionModel& model) {
         return IsProposed(model) && !own_.contains(model);
@@ -319,7 +319,7 @@ class Joining {
     joined_.models_proved.assign(proved_.begin(), proved_.end());
     std::erase_if(joined_.models, [&](const PrecisionModel& model) { return !proved_.contains(model); });
     if (joined_.models.empty()) {
-      // What is left was not excluded, and explains nothing.
+      // The surviving models were not excluded, but explain nothing.
       std::vector<PrecisionModel> left = joined_.models_proved;
       Unmodelled("the auxiliary inputs exclude all that explains the case's own data");
       joined_.models_proved = std::move(left);
@@ -335,21 +335,21 @@ class Joining {
 
   const Classification& base_;
   const DType observed_;
-  const bool shows_;  ///< its store is no narrower than float32
+  const bool shows_;  ///< its output is no narrower than float32
   std::span<const ProofInput> inputs_;
   Classification joined_;
   ValueShape shape_;
   const std::set<PrecisionModel> own_;
   std::set<PrecisionModel> proved_;
   Unlisted unlisted_;
-  bool near_float32_ = true;  ///< on every further input it errs as float32 sums do, or is one
+  bool near_float32_ = true;  ///< on every auxiliary input, errors are as float32's or a float32 sum fits
 };
 
 }  // namespace
 
 Classification JoinInputs(const std::string& value, const Classification& base, DType observed, int bits,
                           std::span<const ProofInput> inputs) {
-  // Models of single steps are no rivals of those of the whole.
+  // Models of single steps do not compete with those of the whole.
   if (HasNoModels(base) || base.piece.starts_with("steps ")) return base;
   return Joining(value, base, observed, inputs).Run(bits);
 }

@@ -1,4 +1,4 @@
-// The classification of one value joined with what its auxiliary inputs show.
+// Joins the classification of one value with the evidence from its auxiliary inputs.
 #pragma once
 
 #include <span>
@@ -8,18 +8,18 @@
 
 namespace ulpscope {
 
-/// What one companion showed of one value.
+/// The evidence of one auxiliary input about one value.
 struct ProofInput {
-  std::string name;  ///< of the companion
+  std::string name;  ///< of the auxiliary input
   const Classification* classification = nullptr;
-  int bits = 0;  ///< that its results use at most: what rounds them to fewer did not give them
+  int bits = 0;  ///< its results use at most so many: a model that rounds them to fewer is ruled out
 };
 
-/// What Combine (combine.h) returns, also where less is known by it than by `base`.
+/// The result of Combine (combine.h), also if it is less informative than `base`.
 Classification JoinInputs(const std::string& value, const Classification& base, DType observed, int bits,
                           std::span<const ProofInput> inputs);
 
-/// Errors of a further input, or of results that nothing explains, that are no larger than float32's.
+/// Errors of an auxiliary input, or of unexplained results, that are no larger than float32's.
 bool ErrsAsFloat32(const Classification& one);
 
 }  // namespace ulpscope

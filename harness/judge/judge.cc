@@ -95,8 +95,7 @@ std::string OutcomeViolation(const Case& test_case, const CaseResult& result) {
   return "the outcome violates the contract";
 }
 
-/// Entries for this case and backend whose versions match and whose date has not passed. Error: unreadable
-/// versions.
+/// Entries for this case and backend whose versions match and whose date has not passed. Error: unreadable versions.
 Result<std::vector<Deviation>> LiveDeviations(const Case& test_case, const std::string& backend,
                                               const JudgeContext& context) {
   std::vector<Deviation> live;
@@ -115,7 +114,7 @@ Result<std::vector<Deviation>> LiveDeviations(const Case& test_case, const std::
   return live;
 }
 
-/// What passes because nothing could be looked at says so.
+/// The reason why a result passes without anything having been checked.
 std::string WhyNothingIsChecked(const CaseResult& result) {
   if (result.outcome.kind == OutcomeKind::kRaised) {
     const std::string& error = result.outcome.error_class;

@@ -1,6 +1,5 @@
-// The judge: from facts (an Observation and what the classifier says of its values) to a CaseResult, and from
-// the results of a run to its RunReport. Pure functions: the same record gives the same report on any machine
-// and in any locale.
+// The judge: from facts (an Observation and the classifications of its values) to a CaseResult, and from the results of
+// a run to its RunReport. Pure functions: the same record gives the same report on any machine and in any locale.
 #pragma once
 
 #include <map>
@@ -18,18 +17,18 @@ namespace ulpscope {
 
 struct Proof;  // harness/judge/combine.h
 
-/// What the judge knows of the run besides the case and the observation.
+/// The judge's input besides the case and the observation.
 struct JudgeContext {
   int64_t seed = 0;
   Versions versions;  ///< of the backend that is judged
   std::string date;   ///< "2026-07-01", as the run recorded it; deviations expire against it
   std::span<const Deviation> deviations;
-  std::string selector;     ///< what selects the case on a command line, quoted; empty = its id
+  std::string selector;     ///< selects the case on a command line, quoted; empty = its id
   std::string extra_flags;  ///< more of the command line, quoted: "--cases DIR"; empty for the default suite
-  /// Whether a command line starts the backend, or only the program that the functions it is made of live in.
+  /// Whether a command line starts the backend, or only the caller's program with the backend's functions can.
   enum class Start { kByName, kByCaller } start = Start::kByName;
   std::set<std::string> provable;  ///< values for which `prove: true` in the contract would add inputs
-  const Proof* proof = nullptr;    ///< of the case's companions; its values are the classifications to judge
+  const Proof* proof = nullptr;    ///< of the auxiliary inputs; its values are judged
 };
 
 /// `classifications` has one entry per observed value; a value without one counts as no_reference.
@@ -37,15 +36,14 @@ CaseResult JudgeCase(const Case& test_case, const std::string& backend, const Ob
                      const std::map<std::string, Classification>& classifications,
                      const JudgeContext& context);
 
-/// The result of a case that was not reached, and of one that a fault of ours kept from being judged.
+/// The result of a case that was not reached, or that a fault of ulpscope kept from being judged.
 CaseResult NotReachedResult(const Case& test_case, const std::string& backend, const std::string& why,
                             const JudgeContext& context);
 CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend,
                               const Observation& observation, const std::string& fault,
                               const JudgeContext& context);
 
-/// The observed values of `test_case` in program order: by the step that makes them; gradients after their
-/// backward; tensors that are asked for as they are at the end, last.
+/// The observed values in program order: by their steps, gradients after their backward, tensors in their final state.
 std::vector<std::string> ProgramOrder(const Case& test_case);
 
 /// "ulpscope run seeds/matmul_out/as_posted -b torch-aot-eager --seed 0", quoted for a POSIX shell.

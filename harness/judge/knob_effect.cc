@@ -31,7 +31,6 @@ std::string HeadOf(std::string_view backend) {
   return spec.Text();
 }
 
-/// The backend string without `knob`.
 std::string Without(std::string_view backend, const std::string& knob) {
   BackendSpec spec = Parsed(backend);
   spec.knobs.erase(knob);
@@ -118,7 +117,7 @@ class CellComparison {
     if (before == base_.result->values.end() || after == cell_.result->values.end()) return found;
     const Classification& was = before->second.classification;
     const Classification& is = after->second.classification;
-    // Two sets of models that share none are two classes; other bits of one class need no words.
+    // Two sets of models that share none are two classes; different bits of one class need no words.
     const bool shared = std::ranges::any_of(
         is.models, [&](const PrecisionModel& model) { return Contains(was.models, model); });
     if (!shared && !is.models.empty() && !is.label.empty()) found.what += fmt::format(" (now {})", is.label);
@@ -136,7 +135,7 @@ class CellComparison {
     return std::nullopt;
   }
 
-  /// What a cast is, without where in a trace it stands and how long it took.
+  /// A cast without its position in the trace and its duration.
   static std::string Text(const Cast& cast) {
     std::string text = fmt::format("{}>{} {} {}", cast.from, cast.to, cast.under, cast.redundant);
     for (const int64_t extent : cast.shape) text += fmt::format(",{}", extent);
@@ -173,14 +172,14 @@ class CellComparison {
   const Participant& base_;
 };
 
-/// What a cell says of a knob when it was run.
+/// The value of a knob that a cell read back during its run.
 std::string ReadBackOf(const Participant& cell, const std::string& knob) {
   const auto& effective = cell.observation->knobs_effective;
   const auto found = effective.find(knob);
   return found == effective.end() ? "" : found->second;
 }
 
-/// Words that leave the choice to the library: whatever stands then is what was asked for.
+/// Words that leave the choice to the library: any effective value meets the request.
 bool LeavesOpen(const std::string& value) { return value == "default" || value == "detected"; }
 
 class CaseKnobs {
@@ -217,7 +216,7 @@ class CaseKnobs {
   }
 
  private:
-  /// The cell that leaves `knob` unset, else the one that asks for its default; all other knobs the same.
+  /// The cell that leaves `knob` unset, else the one that requests its default; all other knobs are the same.
   const Participant* BaseOf(const Participant& cell, const std::string& knob, std::string* base) const {
     Knobs others = cell.observation->knobs_asked;
     others.erase(knob);
@@ -259,7 +258,7 @@ void AddOnce(std::vector<std::string>* words, const std::string& word) {
 
 using Effect = KnobEffect::Effect;
 
-/// What one comparison says about the effect.
+/// The effect that one comparison shows.
 Effect EffectOf(const KnobComparison& one) {
   switch (one.state) {
     case KnobComparison::State::kNoBase:
@@ -299,7 +298,7 @@ class Row {
     if (one.state == KnobComparison::State::kCompared) ++effect_.compared;
     const Effect effect = EffectOf(one);
     if (effect <
-        effect_.effect) {  // acts < trace_only < no_effect < refused < not_compared: the strongest stands
+        effect_.effect) {  // acts < trace_only < no_effect < refused < not_compared: the strongest counts
       effect_.effect = effect;
       counts_ = 0;
       effect_.first_case.clear();
@@ -352,7 +351,7 @@ std::vector<KnobEffect> SumUpKnobs(std::span<const KnobComparison> comparisons,
     rows.try_emplace({one.backend, one.knob, one.asked}, one).first->second.Add(one);
   std::vector<KnobEffect> effects;
   for (auto& [key, row] : rows) effects.push_back(row.Take());
-  // A backend may be in the run with its knobs only: its name's first place counts.
+  // A backend may be in the run with its knobs only: then the first place of its name counts.
   const auto rank = [&](const KnobEffect& effect) {
     return std::ranges::find_if(backends,
                                 [&](const auto& name) { return HeadOf(name) == HeadOf(effect.backend); }) -

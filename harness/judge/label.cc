@@ -19,7 +19,7 @@ void Insert(std::vector<Spec>* specs, const Spec& spec) {
   if (!Contains(*specs, spec)) specs->push_back(spec);
 }
 
-/// Block units that differ in n alone: what n they leave; empty when `accs` holds anything else.
+/// Block units that differ in n alone: the remaining choices of n; empty if `accs` holds anything else.
 std::string JoinBlocks(const std::vector<AccSpec>& accs, int64_t longest) {
   AccSpec least = accs.front();
   for (const AccSpec& acc : accs) {
@@ -28,13 +28,13 @@ std::string JoinBlocks(const std::vector<AccSpec>& accs, int64_t longest) {
     if (acc.block == 0 || alike != least) return "";
     least.block = std::min(least.block, acc.block);
   }
-  // Sums that are shorter than a unit show no more of it than their own length.
+  // A sum shorter than a unit shows only its own length.
   least.block = static_cast<int>(std::min<int64_t>(least.block, std::max<int64_t>(longest, 2)));
   constexpr std::string_view kUnit = "blockfma(";
   return std::string(kUnit) + "n>=" + AccWord(least).substr(kUnit.size());
 }
 
-/// "none, p12 or p16 to p23": of roundings to so many bits each run is told by its ends.
+/// "none, p12 or p16 to p23": each run of roundings to consecutive numbers of bits is given by its ends.
 std::string Or(const std::vector<RoundSpec>& specs, std::string (*word)(const RoundSpec&)) {
   const std::vector<std::string> words = WordsOf(specs, word);
   const auto bits = [&](size_t i) {
@@ -54,7 +54,7 @@ std::string Or(const std::vector<RoundSpec>& specs, std::string (*word)(const Ro
   return text;
 }
 
-/// Sums are made in it: tf32 and float8 are formats of operands alone.
+/// True for formats of sums: tf32 and float8 are formats of operands alone.
 bool IsFormatOfSums(const FloatFormat& format) {
   return IsOfBits(format) || &format == &Binary64() || &format == &Binary32() || &format == &Binary16() ||
          &format == &Bfloat16();
@@ -64,7 +64,7 @@ bool IsFormatOfSums(const FloatFormat& format) {
 
 std::string StepInside(std::string_view cut, std::string_view value) {
   std::string name(cut.substr(std::min(cut.size(), value.size() + 1)));
-  // As they are written in a formula. 1 + erf(t) is erfc(-t), in which nothing cancels.
+  // The spelling in a formula. 1 + erf(t) is erfc(-t), which has no cancellation.
   for (const auto& [step, written] : {std::pair{"one_plus_tanh", "1 + tanh"},
                                       {"erfc", "1 + erf"},
                                       {"minus", "-x"},
@@ -78,7 +78,7 @@ std::string StepInside(std::string_view cut, std::string_view value) {
 
 namespace {
 
-/// The format, if there is one: tf32 beside float16 has as many bits, and is no dtype.
+/// The format, if there is one: tf32 next to float16 has as many bits, and is no dtype.
 const FloatFormat* OneFormat(const std::vector<RoundSpec>& roundings) {
   if (roundings.size() == 1) return roundings[0].format;
   const FloatFormat* of_dtype = nullptr;
@@ -89,7 +89,7 @@ const FloatFormat* OneFormat(const std::vector<RoundSpec>& roundings) {
   return of_dtype;
 }
 
-/// One rounding is half a unit in the last place at most; a library's function may be further away.
+/// A single rounding errs by at most half an ulp; a library's function may be further off.
 bool IsRoundedOnce(ErrorsOf errors, const Classification& classification) {
   constexpr double kOnce =
       0.5 * (1 + 0x1p-20);  // derived: half a unit; the oracle's error is less than 2^-20
@@ -154,7 +154,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
   facets = {};
   for (const auto& operand : shape.operands) classification->facets_in[operand] = {};
   for (const auto& cut : shape.cut_points) classification->cuts[cut] = {};
-  // Steps that are computed in 16 bits, all of them, are each rounded to 16 bits.
+  // Steps that are all computed in 16 bits are each rounded to 16 bits.
   const bool steps_alone = shape.has_steps && shape.reduction_length == 0 && !shape.name.empty();
   constexpr int64_t kFewTotals = 6;  // derived: 8^-7 is once in two millions (below)
   for (const PrecisionModel& model : classification->models) {
@@ -162,13 +162,13 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
     const bool narrow = steps_alone && acc.binary() && acc.bits() <= Binary16().precision;
     if (shape.has_products) Insert(&facets.prod, model.prod);
     if (shape.reduction_length > 0 || shape.has_steps) Insert(&facets.acc, acc);
-    // A total that is rounded to a format may have been summed in it, and then each term was rounded to it first.
+    // A total that is rounded to a format may have been summed in it, with each term rounded to it first.
     for (const std::string& sum : shape.sum_cuts) {
       const RoundSpec* cut = Lookup(model.cuts, sum);
-      // What no sum is in is no format of one: tf32, float8.
+      // tf32 and float8 are no formats of sums.
       if (cut == nullptr || cut->none() || !acc.wide() || !IsFormatOfSums(*cut->format)) continue;
       Insert(&facets.acc, SumsIn(*cut->format));
-      // Each eighth number of float16 is one of bfloat16: of so few totals chance makes all of them such.
+      // Every eighth number of float16 is one of bfloat16, so chance can make so few totals all such numbers.
       if (cut->rounds_to(Bfloat16()) && shape.sums <= kFewTotals) Insert(&facets.acc, SumsIn(Binary16()));
       for (const std::string& term : shape.term_cuts) {
         if (auto* roundings = Lookup(classification->cuts, term)) Insert(roundings, RoundSpec{});
@@ -178,7 +178,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
     Insert(&facets.out, model.out);
     for (auto& [operand, roundings] : classification->facets_in) {
       const RoundSpec read = LookupOr(model.in, operand);
-      // A sum in a narrow format rounds each term that it adds first: no rounding of the operand beside it.
+      // A sum in a narrow format first rounds each term that it adds; that is no rounding of the operand.
       const bool loaded = read.format != nullptr && !operand.starts_with("scalar.") && !shape.has_products &&
                           shape.reduction_length > 0 && acc.binary() && !acc.wide() &&
                           acc.bits() <= read.bits() && !read.drops_operands();
@@ -206,13 +206,13 @@ std::string JoinAccumulators(const std::vector<AccSpec>& accs, int64_t longest) 
   if (all([](const AccSpec& acc) { return acc.block > 0; })) {
     if (const std::string units = JoinBlocks(accs, longest); !units.empty()) return units;
   }
-  // A compensated sum is one in float32 that keeps more than float32 does.
+  // A compensated sum is a float32 sum that keeps more than float32 does.
   const bool more = std::ranges::none_of(accs, [](const AccSpec& acc) {
     return (acc.binary() && acc.format == &Binary32()) || acc.block > 0 || acc == JoinedWider();
   });
   const bool compensated =
       std::ranges::any_of(accs, [](const AccSpec& acc) { return acc.in_two_words() && !acc.flushes(); });
-  // Joined wider or not: a sum in float32 is no wider one throughout.
+  // Joined wider or not: a sum in float32 is not a wider one throughout.
   const auto float32_or_joined = [](const AccSpec& acc) {
     return acc == SumsIn(Binary32()) || acc == JoinedWider();
   };
@@ -234,14 +234,14 @@ namespace {
 
 using LabelParts = std::vector<std::string>;
 
-/// What a value that no set of models explains is called; empty for any other.
+/// The label of a value that no set of models explains; empty for any other.
 std::string LabelWithoutModels(DType observed, ErrorsOf errors, const Classification& classification) {
   switch (classification.kind) {
     case ClassificationKind::kUnmodelled:
       return classification.says.empty() ? "no candidate model gives these bits"
                                          : "unmodelled: " + JoinTexts(classification.says);
     case ClassificationKind::kExactOnly:
-      // One rounding of a function is no exact value, though every model rounds it alike.
+      // A correctly rounded function is no exact value, although every model rounds it alike.
       return classification.max_ulp == 0 ? "exact: every model gives these bits"
                                          : Stored(observed, errors, classification);
     case ClassificationKind::kNotFloating:
@@ -260,7 +260,7 @@ void AddOperands(const ValueShape& shape, const Classification& classification, 
     const bool step = operand.starts_with(shape.name + ".");
     const std::string who =
         step ? "the " + StepInside(operand, shape.name) + " inside" : "operand " + operand;
-    // What has no subnormal numbers may be read either way.
+    // Operands without subnormal numbers fit either reading.
     const auto keeps_numbers = [](const RoundSpec& read) {
       return read.none() || DropsSubnormalsAlone(read);
     };
@@ -278,7 +278,7 @@ FormatOfWhat AddAccumulator(const ValueShape& shape, const InsideSteps& inside,
                             const Classification& classification, LabelParts* parts) {
   const auto& acc = classification.facets.acc;
   const bool sums = shape.reduction_length > 0;
-  // Where all are rounded, what they were computed in shows in none.
+  // If all steps are rounded, none shows the format in which it was computed.
   const std::string in = JoinAccumulators(acc, shape.reduction_length);
   const bool open = in == OpenFormat();
   if (acc.empty() || (acc.size() == 1 && acc[0].exact()) ||
@@ -288,10 +288,10 @@ FormatOfWhat AddAccumulator(const ValueShape& shape, const InsideSteps& inside,
   return sums ? FormatOfWhat::kSums : FormatOfWhat::kSteps;
 }
 
-/// What is rounded between the sums and the store.
+/// Adds the rounding between the sums and the output rounding.
 void AddMiddle(const ValueShape& shape, const InsideSteps& inside, const Classification& classification,
                LabelParts* parts) {
-  // The coarsest of all roundings before the store, unless it is one of those inside.
+  // The value's own rounding before the output rounding; `all` holds the coarsest of all of them.
   std::vector<RoundSpec> own;
   for (const PrecisionModel& model : classification.models) {
     Insert(&own, LookupOr(model.cuts, shape.name));
@@ -299,13 +299,13 @@ void AddMiddle(const ValueShape& shape, const InsideSteps& inside, const Classif
   const std::vector<RoundSpec>& all = classification.facets.mid;
   const bool told = inside.coarsest != nullptr && all == std::vector{ToNearest(*inside.coarsest)};
   std::vector<RoundSpec> mid = told ? own : all;
-  // Beside a step that is rounded, what is left open says nothing.
+  // Next to a step that is rounded, an open choice is no information.
   if (!inside.text.empty() && mid.size() > 1) mid = {RoundSpec{}};
-  // float32 beside nothing is what a wide sum is anyway, where a narrower store hides it.
+  // With a narrower output, "float32 or none" describes any wide sum.
   const RoundSpec float32 = ToNearest(Binary32());
   const bool wide = std::ranges::all_of(
       mid, [&](const RoundSpec& rounding) { return rounding.none() || rounding == float32; });
-  // Values of the program that are rounded so, where the result itself is not.
+  // Program values that are rounded so, while the result itself is not.
   std::vector<std::string> on_the_way;
   const bool computed_on = IsUnrounded(own) || own == std::vector{float32};
   for (const auto& [cut, roundings] : classification.cuts) {

@@ -11,7 +11,7 @@
 namespace ulpscope {
 namespace {
 
-/// Root mean square of errors in units of the law, and their mean towards larger magnitudes as a share of it.
+/// Root mean square of errors in units of the law, and their mean towards larger magnitudes relative to it.
 struct Moments {
   double square = 0, sum = 0, largest = 0;
   size_t count = 0;
@@ -26,12 +26,12 @@ struct Moments {
   double lean() const { return square == 0 ? 0 : sum / static_cast<double>(count) / rms(); }
 };
 
-/// Results of the hypothesis that are not those of its exact sums: how far they are off, as they are stored, and how many.
+/// Results of the hypothesis that differ from its rounded exact sums: squared distance after rounding, and number.
 struct StoredErrors {
   double squares = 0;
   size_t moved = 0;
 
-  /// `centre`: what the exact sum is stored as.
+  /// `centre`: the rounded exact sum.
   void Add(const Law& law, size_t i, double centre, double stored) {
     if (stored == centre || law.width[i] == 0) return;
     const double error = (stored - law.centre[i]) / law.width[i], square = error * error;
@@ -41,7 +41,7 @@ struct StoredErrors {
   }
 };
 
-/// Far nearer, as they are stored, than every simulated order.
+/// True if the rounded results are far nearer to the exact ones than those of every simulated order.
 bool AreTooNear(const Hypothesis& hypothesis, const Learnt& learnt, std::span<const double> stored) {
   StoredErrors seen;
   std::vector<StoredErrors> orders(learnt.runs.size());
@@ -51,16 +51,16 @@ bool AreTooNear(const Hypothesis& hypothesis, const Learnt& learnt, std::span<co
     for (size_t order = 0; order < orders.size(); ++order)
       orders[order].Add(learnt.law, i, centre, hypothesis.Store(learnt.runs[order][i]));
   }
-  // The last addition alone leaves half a unit of the sum. What is joined as a tree errs by few of these.
+  // The last addition alone leaves half a unit of the sum. A sum joined as a tree has few such errors.
   const double least = std::ranges::min_element(orders, {}, &StoredErrors::squares)->squares;
-  // Where a coarse store hides most errors, it tells nothing that none shows.
+  // If a coarse output rounding hides most errors, their absence is no evidence.
   const size_t fewest = std::ranges::min_element(orders, {}, &StoredErrors::moved)->moved;
-  // A few that cancellation blows up are most of the squares: hardly any that moves is as telling.
+  // A few errors that cancellation amplifies make up most of the squares: a lack of moved results is evidence too.
   return (fewest >= kFewestMoved && seen.squares * kFarNearer * kFarNearer < least) ||
          (fewest >= 2 * kFewestMoved && kRarelyMoved * seen.moved < fewest);
 }
 
-/// `stored[i]` is an observed value of the element that law.centre[i] stands for.
+/// `stored[i]` is an observed value of the element that law.centre[i] belongs to.
 Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
                            std::span<const double> stored) {
   const Law& law = learnt.law;
@@ -123,7 +123,7 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
   };
   const size_t probe = ProbeCount(elements.size()), first = std::min<size_t>(2, probe);
   if (hypothesis.order_free()) {
-    // Without a sum any order rounds the steps inside an op, each in its format; -1 rounds none of them.
+    // Without a sum every order rounds the steps inside an op, each in its format; -1 rounds none of them.
     for (const int order : {-1, 0}) {
       if (order >= 0 && hypothesis.orders().empty()) continue;
       if (result.matches == 0 && matches(order, probe) && matches(order, elements.size())) result.matches = 1;
@@ -148,13 +148,13 @@ size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> eleme
                     std::span<const double> observed, size_t most, size_t enough, int first) {
   size_t fewest = most;
   std::vector<int> orders = hypothesis.Orders();
-  // Without a sum the first order stands for all: it rounds the steps inside an op.
+  // Without a sum, the first order represents all: it rounds the steps inside an op.
   if (hypothesis.order_free() && !hypothesis.orders().empty()) orders = {0};
   std::stable_partition(orders.begin(), orders.end(), [&](int order) { return order == first; });
   for (const int order : orders) {
     if (fewest <= enough) break;
     size_t misses = 0;
-    // Each step asks for four times as many: most are refuted early.
+    // Each round tests four times as many elements: most orders are refuted early.
     for (size_t count = 32, last = 0; misses < fewest && last < elements.size(); last = count, count *= 4) {
       count = std::min(count, elements.size());
       misses += DifferentValues(hypothesis.Stored(order, elements.subspan(last, count - last)),
@@ -218,7 +218,7 @@ LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_
   LikelihoodResult result = match;
   if (hypothesis.order_free()) return result;
   const Learnt learnt = Learn(hypothesis, elements);
-  // In logarithms: of a hundred sums in float32 the law gives less than a binary64 holds.
+  // In logarithms: for a hundred float32 sums the law's value underflows binary64.
   const double composite =
       Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size());
   const double exact = std::log(static_cast<double>(match.matches) / static_cast<double>(learnt.runs.size()));

@@ -1,10 +1,9 @@
 // Likelihood of an observation under a precision model when the accumulation order is not known.
 //
-// Half the weight lies on a bit-exact match with one of the simulated orders, half on an error law for any
-// other order: the error of an element is (b sgn(c) + kappa N(0,1)) w, with w the element's typical error
-// over the simulated orders, and the observed bits are the probability of the rounding cell that the stored
-// value came from. The law is tempered for many outputs, because errors of one matrix product are not
-// independent. This stage ranks; it never proves.
+// A bit-exact match with one of the simulated orders has half the weight. An error law for any other order has the
+// other half: the error of an element is (b sgn(c) + kappa N(0,1)) w, with w its typical error over the simulated
+// orders. The likelihood of the observed bits is the probability of the stored value's rounding cell. The law is
+// tempered for many outputs: errors of one matrix product are not independent. This stage ranks; it never proves.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +14,21 @@
 
 namespace ulpscope {
 
-/// Errors beyond the rounding cell of what is stored, in units of what the model's own orders do at that element.
+/// Errors beyond the rounding cell of the stored result, relative to those of the model's own orders.
 struct Residuals {
-  double ratio = 0;       ///< their root mean square, over that of the worst simulated order before its store
+  double ratio = 0;       ///< their root mean square, over the worst simulated order's before rounding
   double largest = 0;     ///< the largest, over the largest of all simulated orders
-  double lean = 0;        ///< how much further they lean than those of the nearest simulated order
-  bool too_near = false;  ///< far smaller, as they are stored, than those of every simulated order
+  double lean = 0;        ///< how much more they are biased than those of the nearest simulated order
+  bool too_near = false;  ///< after rounding, far smaller than those of every simulated order
   size_t count = 0;
   bool fits = false;
 };
 
-/// An honest order that is not simulated errs like those that are: the root mean square of its errors stays below
-/// 2 + 6 / sqrt(n) times the worst one's, its largest error below four times the largest. Sequential sums are among the
-/// simulated orders, and nothing that people run is worse. What errs by less than that is not told from an honest
-/// order; what errs by more is no order of this model. A truncating sum errs to one side: the mean of the errors, as a
-/// share of their root mean square, comes within `lean` = 0.2 + 3 / sqrt(n) of that of one of the orders.
+/// A conforming order that is not simulated has errors like those that are: their root mean square stays below 2 + 6 /
+/// sqrt(n) times the worst simulated order's, the largest below four times the largest. Sequential sums are among the
+/// simulated orders, and no sum in use is worse. Smaller errors cannot be distinguished from a conforming order; larger
+/// ones come from no order of this model. A truncating accumulator errs to one side: its bias (mean error over root
+/// mean square) is within `lean` = 0.2 + 3 / sqrt(n) of that of one of the orders.
 bool FitsOrders(double ratio, double largest, double lean, size_t elements);
 
 struct LikelihoodResult {
@@ -40,34 +39,33 @@ struct LikelihoodResult {
   Residuals residuals;
 };
 
-/// The first half alone: which simulated orders give every bit. `observed[i]` is the stored value of
-/// `elements[i]`.
+/// The bit-exact part alone: which simulated orders give every bit. `observed[i]` is the stored value of `elements[i]`.
 LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                             std::span<const double> observed);
 
-/// How many of the observed values the simulated order that misses fewest does not give; `most` where all miss as many. No order is
-/// looked for that misses fewer than `enough`. Elements of a sample that was asked before come first; the order `first` does, where it is
-/// one that can tell.
+/// The number of observed values that the best simulated order misses; `most` if all miss as many. Stops at an order
+/// that misses no more than `enough`. Elements of an earlier sample come first, as does the order `first` if it can
+/// decide.
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                     std::span<const double> observed, size_t most, size_t enough = 0, int first = -1);
 
-/// In how many stored values a simulated order of the model differs from the one nearest to it: the median of some. 0 where there is one.
+/// How many stored values differ between an order and the nearest other one: the median of some; 0 for one order.
 size_t OrdersApart(const Hypothesis& hypothesis, std::span<const int64_t> elements);
 
 /// Elements that ProbeLaw looks at.
 size_t ProbeCount(size_t elements);
 
-/// The law's logarithm on the first few elements: cheap, and an upper bound of the whole in practice, since
-/// each further element can only lower it. -infinity for models without an accumulation order.
+/// The law's logarithm on the first few elements: cheap, and in practice an upper bound of the whole, since each other
+/// element can only lower it. -infinity for models without an accumulation order.
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                 std::span<const double> observed);
 
-/// A few elements alone: whether the residuals can be those of the model's orders. `like`: a model of the same sums
-/// whose operands are not rounded; its errors are taken for this one's, and only the centre is this one's own.
+/// Tests on a few elements whether the residuals can be those of the model's orders. `like`: a model of the same sums
+/// with unrounded operands; its errors stand for this one's, and only the centre is computed for this one.
 bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<const int64_t> elements,
             std::span<const double> observed);
 
-/// The goodness of fit matters only where no model matches exactly.
+/// The goodness of fit matters only if no model matches exactly.
 enum class FitCheck { kSkip, kMeasure };
 
 /// The whole likelihood, given ExactMatch's answer.
@@ -75,15 +73,15 @@ LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_
                             std::span<const double> observed, const LikelihoodResult& match,
                             FitCheck fit_check);
 
-/// How far off honest orders of one model are at each element: what other explanations are measured with.
+/// How far off conforming orders of one model are at each element: the measure for other explanations.
 class Yardstick {
  public:
   /// `stored[i]` is the observed value of `elements[i]`. Keeps both spans.
   Yardstick(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> stored);
 
-  /// The exact sum before its store.
+  /// The exact sum before its output rounding.
   double centre(size_t i) const { return centre_[i]; }
-  /// How far `sum` lies from what rounds to the observed value, in typical errors of the worst order; 0 inside.
+  /// The distance of `sum` from the observed value's rounding cell, in typical errors of the worst order; 0 inside.
   double Deviation(size_t i, double sum) const;
   const Residuals& residuals() const { return residuals_; }
 

@@ -1,4 +1,4 @@
-// Judges each step of a program: what explains its results, tried from the plainest on.
+// Judges each step of a program: explanations of its results, tried from the plainest on.
 #include "harness/judge/local.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
   const auto forms = FormsOf(last);
   for (const auto& form : forms)
     Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
-  // A product inside takes its operands in their own format, whatever gave them.
+  // A product inside reads its operands in their own format, whatever step gave them.
   std::vector<Proposal> inner;
   const FloatFormat& own = *FormatOf(values_.at(steps_[last].step.as).dtype);
   for (const std::string& operand : shape->operands) {
@@ -137,21 +137,21 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   }
   auto stored = Classify(last, Cut(last, {}), false);
   if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
-  // A cast's reference is what it has to round to.
+  // A cast's reference is the value that it rounds.
   if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0 && !CastsDown(last))
     exact_.insert(last);
   if (!stored || !IsMeasured(stored->kind)) return stored;
-  // Every library has its own last bits of a function or a norm: that a narrow step gives as many of them accuses nobody.
+  // Libraries differ in the last bits of functions and norms: a narrow step that fits as many of them is no finding.
   if (FormatOf(values_.at(steps_[last].step.as).dtype)->precision > Binary16().precision) {
     if (auto open = LeaveOpen(last, *stored)) stored = std::move(open);
   }
   const auto operands = ComputedOperands(last);
   std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
   if (found.empty()) found = Otherwise(last, *stored, operands);
-  // That narrow sums before them give these bits in one order of many is no more than that an operand in another format does.
+  // Narrow sums that give these bits in one of many orders are no better than an operand in another format that does.
   JoinOtherFormats(last, &found);
   if (!found.empty() && has_steps_.contains(last) && SumsNarrow(found.front().classification)) {
-    // Of steps inside an op the bank has none whose sums alone are narrow.
+    // For steps inside an op there are no candidate models in which the sums alone are narrow.
     InNarrowSums(last, *stored, &found);
     found = Best(last, std::move(found));
   }
@@ -174,8 +174,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
   result.rests_on_likelihood = result.rests_on_likelihood || !as_stored;
   if (!simplest.changed.empty()) {
-    // Where an operand was read in another format, or as zero, the error is that of the result, and not what it lacks of the result of
-    // that other operand.
+    // If an operand was read in another format, or as zero, the error stated is that from the stored operands.
     result.max_ulp = stored->max_ulp;
     result.max_abs = stored->max_abs;
   }
@@ -192,7 +191,7 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
   if (!plain) {
     const Widened wide = Widen(last);
     for (const auto& form : FormsOf(last)) {
-      // A kernel computes in float32 what it stores in 16 bits.
+      // A kernel computes in float32 before it rounds to 16 bits.
       const size_t first = found.size();
       if (!wide.changes.empty() && form.size() > 1)
         Keep(last, {}, "step", Classify(last, Cut(last, {}, wide.changes, form), true), &found);
@@ -200,13 +199,13 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
       Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
       for (size_t k = first; k < found.size(); ++k)
         found[k].classification.form = NameOfForm(last, form, k < before ? wide.changes : Changes());
-      // What reads it unrounded reads what was computed.
+      // A step that reads this value unrounded reads the result of this form.
       if (form.size() == 1 && found.size() > before && found.back().plain) forms_.emplace(last, form);
     }
   }
   std::set<Uses> tried;
   Grow(last, operands, Before::kAsExplained, true, &tried, &found);
-  // A kernel may compute an operand anew, from what was stored before it, though it stored it from something else.
+  // A kernel may recompute an operand from that operand's stored operands, and store it from something else.
   const auto none_plain = [&] {
     const auto best = Best(last, found);
     return best.empty() || !best.front().plain || best.front().IsOdd();
@@ -215,14 +214,14 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
     if (none_plain()) Grow(last, operands, before, true, &tried, &found);
   }
   if (none_plain()) GrowForms(last, operands, &found);
-  // A kernel that keeps what it computes rounds nothing for several steps.
+  // A kernel that keeps its results in registers rounds nothing for several steps.
   if (none_plain()) {
     if (const Uses uses = SearchUses(last); !uses.empty() && tried.insert(uses).second)
       Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), true), &found);
   }
   if (none_plain()) GrowNarrow(last, operands, &found);
   found = Best(last, std::move(found));
-  // What gives nothing stands in the way of nothing.
+  // An explanation that reproduces no more than the stored operands do must not hide others.
   std::erase_if(found, [&](const Explanation& each) { return GivesNoMore(last, each, stored); });
   return found;
 }
@@ -230,7 +229,7 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
 std::vector<StepJudge::Explanation> StepJudge::Otherwise(size_t last, const Classification& stored,
                                                          const std::vector<std::string>& operands) {
   std::vector<Explanation> found;
-  // Where subnormals are dropped, a format of a smaller range drops them too.
+  // If subnormals are dropped, a format of a smaller range drops them too.
   Flushed(last, &found);
   if (!found.empty() && IsZero(values_.at(steps_[last].step.as))) OutOfRange(last, &found);
   if (found.empty()) InOtherFormats(last, &found);

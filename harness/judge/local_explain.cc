@@ -1,4 +1,4 @@
-// What counts as an explanation of a step's results, and which explanations stand beside each other.
+// Defines which candidates count as explanations of a step's results, and which explanations are kept together.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -28,7 +28,7 @@ void StepJudge::Keep(size_t last, const Uses& uses, std::string piece, std::opti
   const std::string& value = steps_[last].step.as;
   const bool plain =
       std::ranges::any_of(found->models, [&](const PrecisionModel& model) { return IsPlain(model, value); });
-  // Where nothing but zeros is left, any format of a small range gives them.
+  // If the results are all zero or not finite, any format of a small range gives them.
   const TensorData& observed = values_.at(value);
   bool numbers = plain;
   for (int64_t i = 0; i < observed.size() && !numbers; ++i)
@@ -59,14 +59,13 @@ std::vector<StepJudge::Explanation> StepJudge::Best(size_t last, std::vector<Exp
   const double margin = 3 * std::sqrt(n * best * (1 - best) + 1) / n;
   std::erase_if(all, [&](const Explanation& each) {
     const double share = each.classification.reproduced;
-    // Of the last bits of functions chance alone gives one form more than another: that accuses nobody. Behind steps inside
-    // an op the last bit of an operand is one of theirs.
+    // In the last bits of functions, chance may favour one form. Steps inside an op hide an operand's last bit.
     const bool as_stored = each.plain && each.unrounded.empty() && each.changed.empty();
     if (!narrow && as_stored && (best < kNearlyAll || has_steps_.contains(last))) return false;
     return share < best - margin || (narrow && share < kNearlyAll) || (!each.plain && share < kNearlyEvery);
   });
-  // Of narrow ones the one that gives most: of two forms of an op's steps one may hold only what the other gives. What a step
-  // rounds is said before what a sum might be summed in.
+  // The narrow explanation that reproduces most comes first: one of two forms of an op's steps may only cover results
+  // that the other reproduces. Roundings of steps are preferred to narrow formats of a sum.
   const auto sums_wide = [](const Explanation& each) {
     const auto& models = each.classification.models;
     return std::ranges::all_of(models, [](const PrecisionModel& model) { return model.acc.wide(); });
@@ -96,7 +95,7 @@ bool StepJudge::GivesNoMore(size_t last, const Explanation& each, const Classifi
   const auto n = static_cast<double>(
       std::max<int64_t>(1, std::min(each.classification.checked, ClassifyOptions().likelihood_elements)));
   if (share >= kNearlyAll) return false;
-  // Of norms and functions every library has its own last bits.
+  // Every library has its own last bits of norms and functions.
   return has_steps_.contains(last) ||
          share - stored.reproduced < 3 * std::sqrt(n * share * (1 - share) + 1) / n;
 }

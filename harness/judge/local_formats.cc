@@ -154,7 +154,7 @@ void StepJudge::InNarrowSums(size_t last, const Classification& stored, std::vec
     for (const auto& form : forms) {
       auto given = Classify(last, Cut(last, {}, changes, form), true, nullptr, named);
       if (!given || given->reproduced < 1) continue;
-      // Held against a few models alone, it excludes nothing that the program asks for and the whole bank leaves.
+      // Only a few models were tested: no requested model that the full set of candidates leaves is excluded.
       given->models_proved = given->models;
       std::copy_if(stored.models_proved.begin(), stored.models_proved.end(),
                    std::back_inserter(given->models_proved),

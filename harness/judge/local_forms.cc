@@ -22,7 +22,7 @@ std::vector<std::vector<Step>> StepJudge::FormsOf(size_t i) const {
 std::string StepJudge::NameOfForm(size_t last, const std::vector<Step>& form, const Changes& changes) {
   std::string name = DescribeForm(steps_[last].step, form);
   if (name.empty()) return name;
-  // A form is a cause only where it gives every bit that is looked at.
+  // A form is a cause only if it gives every bit that is looked at.
   const auto elements =
       ElementsToCheck(values_.at(steps_[last].step.as).shape, ClassifyOptions().most_elements);
   return GivenByOne(last, Cut(last, {}, changes, form), elements) ? name : "";
@@ -59,7 +59,7 @@ void StepJudge::TellForm(size_t last, const std::vector<int64_t>& elements, Clas
   if (forms.empty() || !IsFloating(observed.dtype)) return;
   const Widened wide = Widen(last);
   if (GivenByOne(last, Cut(last, {}), elements)) return;
-  // Steps that are not rounded one by one may give what another form gives: each that does is named.
+  // Steps that are not rounded one by one may give the same as another form: each form that does is named.
   constexpr size_t kReadable = 2;
   std::vector<std::string> names;
   for (const auto& form : forms) {

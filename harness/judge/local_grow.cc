@@ -1,4 +1,4 @@
-// Pieces of a program that grow around a step: uses that are read before they are rounded.
+// Grows subprograms around a step: uses that are read before they are rounded.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -11,7 +11,7 @@ namespace ulpscope {
 
 void StepJudge::Grow(size_t last, const std::vector<std::string>& operands, Before before, bool natural,
                      std::set<Uses>* tried, std::vector<Explanation>* found) {
-  // Of the forms of a step each may explain what is stored: they take no place from what is read before it is rounded.
+  // Every form of a step may explain the stored results; forms do not count towards the limit on unrounded reads.
   const auto grown = [&] {
     return static_cast<size_t>(std::count_if(
         found->begin(), found->end(), [](const Explanation& each) { return !each.unrounded.empty(); }));
@@ -63,7 +63,7 @@ void StepJudge::GrowNarrow(size_t last, const std::vector<std::string>& operands
     const size_t before = found->size();
     give();
     if (found->size() > before || forms.size() == forms_.size()) continue;
-    // Whether a bias is part of the narrow sum or is added after it does not show in what is stored of it.
+    // The stored sum does not show whether a bias is part of the narrow sum or is added after it.
     std::swap(forms, forms_);
     give();
     std::swap(forms, forms_);

@@ -1,4 +1,4 @@
-// What is open beside an explanation: few results, sums in narrow formats and needless uses tell less than their bits.
+// Finds alternatives that remain possible because of few results, sums in narrow formats or needless uses.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -17,15 +17,15 @@ namespace ulpscope {
 void StepJudge::OpenNeedless(size_t last, Explanation* each) {
   // Chosen: a rounding before a softmax shows in one of fifty results, in two or three of 128 and in twenty of 1024.
   constexpr int64_t kMostElements = 1024, kFewElements = 128;
-  // Sums in float32 say nothing of operands that were summed in a narrow format.
+  // Sums in float32 are no evidence about operands that were summed in a narrow format.
   if (!each->plain || !each->changed.empty() || each->unrounded.empty() || each->of_narrow_sums) return;
-  // A rounding before a softmax shows in one of fifty results: where few leave it open, as many are asked as a moment allows.
+  // If the few elements leave it open, as many are tested as a moment allows.
   const int64_t affordable = kGrownTerms / (4 * std::max<int64_t>(1, alone_ ? alone_->terms : 1));
   std::vector<Needless> samples{{kFewElements}, {std::clamp(affordable, kFewElements, kMostElements)}};
   for (const std::string& operand : ComputedOperands(last)) {
     Uses fewer = each->unrounded;
     if (fewer.erase({last, operand}) == 0) continue;
-    // A kernel holds in float32 what it stores in float32: that it held more shows in the last bits of nearly every result.
+    // A kernel keeps float32 values in float32; a wider one would show in the last bits of nearly every result.
     const bool others = std::ranges::any_of(fewer, [&](const Use& use) { return use.first == last; });
     const bool wide = FormatOf(DataOf(operand)->dtype)->precision > Binary16().precision;
     if (others && wide && each->classification.reproduced < kNearlyEvery) {
@@ -48,13 +48,13 @@ bool StepJudge::IsNeedless(size_t last, const Uses& unrounded, const Uses& fewer
   if (sample->natural == kNotAsked) return true;
   const auto n = static_cast<double>(sample->elements.size());
   const double most = sample->natural;
-  // Where a step before is rounded inside, what is written is no measure of the readings: then all that it may be is.
+  // If an earlier step has a rounding inside, the expected computation is no measure, and the best share counts.
   const bool as_written = sample->written >= most - 3 * std::sqrt(n * most * (1 - most) + 1) / n;
   const double all = as_written ? sample->written : most;
-  // Whatever else gives as many without that use leaves it open, a narrow step inside too.
+  // The use stays open if any computation without it reproduces as many, one with a narrow step inside too.
   const double share = ShareWith(last, fewer, sample->elements, {.unrounded = {}, .natural = !as_written});
   if (share != kNotAsked) return share >= all;
-  // Too many to ask: where nearly every result follows from it, and far fewer without it, none of them is believed to give those too.
+  // Too many models to test: only a use with which nearly every result follows, and far fewer without, is needed.
   const double fair = ShareWith(last, fewer, sample->elements, natural);
   return all < kNearlyEvery || fair >= all - 3 * std::sqrt(n * all * (1 - all) + 1) / n;
 }
@@ -127,7 +127,7 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
   const Explanation simplest = found->front();
   if (simplest.unrounded.empty() && simplest.changed.empty()) return;
   const bool few = CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) < kFewNumbers;
-  // Of a sum in a narrow format in an order that was not tried an operand's rounding makes up for the order.
+  // In a narrow sum whose order was not tried, an operand's rounding can compensate for the order.
   if (!few && simplest.plain) return;
   std::vector<Explanation> others;
   if (few && simplest.changed.empty()) InOtherFormats(last, &others);
@@ -138,7 +138,7 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
     return each.unrounded.empty() && each.changed.empty();
   });
   if (!is_stored) Keep(last, {}, "step", stored, &others);
-  // Nor is what each operand was before its rounding known of all the ways that there are to compute it.
+  // The unrounded value of each operand is unknown too: it could be computed in several ways.
   if (few && simplest.changed.empty()) {
     for (const std::string& operand : ComputedOperands(last)) {
       Explanation also = simplest;
@@ -154,7 +154,7 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
 void StepJudge::JoinNarrow(size_t last, const std::vector<Explanation>& found, Classification* result) const {
   const Explanation& simplest = found.front();
   const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
-  // Of steps inside an op two forms name one rounding by two names; the sums are those of both.
+  // Two forms of the steps inside an op give one rounding two names; their sums are the same.
   const bool other_steps = has_steps_.contains(last) && !SumsNarrow(*result);
   if (!alone_ || (as_stored && (simplest.plain || !sums_.contains(last) || other_steps))) return;
   std::set<PrecisionModel> models(result->models.begin(), result->models.end());
@@ -162,7 +162,7 @@ void StepJudge::JoinNarrow(size_t last, const std::vector<Explanation>& found, C
   const size_t before = models.size();
   for (const Explanation& each : found) {
     const Classification& other = each.classification;
-    // What was flushed was put back by each plain model in turn: all of them give zero there.
+    // Each plain model in turn replaced the flushed results, so all of them give zero there.
     const bool alike = !each.changed.empty() && each.changed == simplest.changed;
     if (!alike && !each.few &&
         (each.plain || !each.unrounded.empty() || !each.changed.empty() ||

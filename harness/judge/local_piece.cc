@@ -1,4 +1,4 @@
-// Cuts pieces out of a program and has them classified.
+// Extracts subprograms and has them classified.
 #include <algorithm>
 #include <utility>
 
@@ -120,7 +120,7 @@ std::optional<Classification> StepJudge::Classify(size_t last, const std::option
   options.errors = OwnErrors();
   if (const auto also = looked_at_.find(name); also != looked_at_.end()) options.also = also->second;
   options.settle = !ReadsComputedNumbers(last);
-  // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
+  // Steps that read computed operands gather every term again, so fewer elements are tested if sums are long.
   if (const int64_t terms = shape ? shape->terms : 1; !piece->unrounded.empty()) {
     options.most_work = kGrownWork;
     options.most_terms = kGrownTerms;
@@ -175,7 +175,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
     return unrounded.contains(cut) ||
            std::ranges::any_of(unrounded, [&](const auto& each) { return cut.starts_with(each + "."); });
   });
-  // Those of which a narrower format than that of any result leaves something else are what no honest step computes with.
+  // A conforming step does not compute with a number that a format narrower than any result's would change.
   const auto reads_as_said = [&](const PrecisionModel& model) {
     return std::ranges::all_of(model.in, [&](const auto& in) {
       return !foreign_number(in.first) || IsPlainScalar(in.second, NarrowestOf(unrounded, last));
@@ -192,7 +192,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
           return cut.first == each || cut.first.starts_with(each + ".");
         });
       });
-      // To hold what is inside a step in the format that it computes in rounds nothing that others do not.
+      // Rounding an intermediate inside a step to the format of computation is no additional rounding.
       const size_t held = std::erase_if(model.cuts, [&](const auto& cut) {
         return computed_in_float32 && cut.second.rounds_to(Binary32()) && cut.first.starts_with(name + ".");
       });
@@ -212,8 +212,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
   found->facets_in.clear();
   found->cuts.clear();
   ProjectFacets(*shape, found);
-  // Of operands that are read before they were rounded the error is that of all the steps together, each in exact arithmetic: it is
-  // none of this one's.
+  // If operands are read before their rounding, the error is that of all the steps together, not this step's own.
   SetLabel(*shape, values_.at(name).dtype, unrounded.empty() ? OwnErrors() : ErrorsOf::kSeveralSteps, found);
 }
 

@@ -28,7 +28,7 @@ void StepJudge::TellReads(size_t last, const std::vector<Explanation>& found, Cl
     if (!Contains(words, word)) words.push_back(word);
   };
   for (const Explanation& each : found) {
-    // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
+    // If a plain explanation from stored operands exists, one that also needs a narrower number is no explanation.
     if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
     std::map<std::string, std::string> words = each.changed;
     std::vector<std::string> together;

@@ -1,4 +1,4 @@
-// Which uses a piece grows along: sets of uses, the chains behind them, and the search for the set that gives most.
+// Chooses the uses along which a subprogram grows, with the chains behind them, and searches the best set.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -14,7 +14,7 @@
 namespace ulpscope {
 namespace {
 
-/// Chosen: what a search over several steps may cost, in results, sets of uses and uses; nothing known tests its neighbours.
+/// Chosen: the limits of a search over several steps, in results, sets of uses and uses; no test of their neighbours.
 constexpr int64_t kMostSearched = 256;
 constexpr int kMostTried = 120;           // chosen, as the one above
 constexpr size_t kMostSearchedUses = 32;  // chosen, as the one above
@@ -31,7 +31,7 @@ std::vector<std::string> StepJudge::ComputedOperands(size_t i) const {
     const auto value = values_.find(steps_[*by].step.as);
     const OpRow* op = FindOp(steps_[*by].step.op);
     if (value == values_.end() || !IsFloating(value->second.dtype)) continue;
-    // What is made from nothing has no rounding; what has no reference is given as it is stored.
+    // A value made from nothing has no rounding; one without a reference is used as stored.
     if ((op != nullptr && op->operands.most == 0) || given_.contains(*by)) continue;
     names.push_back(operand.name);
   }
@@ -87,7 +87,7 @@ void StepJudge::AddChain(size_t reader, const std::string& operand, Before befor
     }
     return;
   }
-  // What clamp gives is a number that it was given, and x + 0 is x: there is no other rounding that it could be read before.
+  // clamp returns one of its operands, and x + 0 is x: only those operands' roundings could have been skipped.
   if (before == Before::kUnrounded || exact_.contains(maker->second)) {
     for (const std::string& each : ComputedOperands(maker->second))
       AddChain(maker->second, each, before, uses);
@@ -234,9 +234,9 @@ StepJudge::Uses StepJudge::SearchUses(size_t last) {
   const auto n = static_cast<double>(elements.size());
   if (best.empty() || most < kNearlyEvery || most - stored < 3 * std::sqrt(n * most * (1 - most) + 1) / n)
     return {};
-  // What is behind a rounded use is no part of the piece.
+  // Uses behind a rounded use are not part of the subprogram.
   Uses reached = Reached(last, best);
-  // Those that change nothing are taken as they are stored.
+  // Uses that change nothing count as stored.
   for (const Use& use : Uses(reached)) {
     Uses fewer = reached;
     fewer.erase(use);

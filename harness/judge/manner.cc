@@ -33,9 +33,9 @@ std::string Shows(const Classification& classification) {
   return shown == nullptr ? "" : shown->text;
 }
 
-/// How far from the exact values the results are, where nothing else is shown of them.
+/// How far the results are from the exact values, if nothing else is known about them.
 std::string HowFar(const Classification& classification) {
-  // More units are mostly those of results near zero, whose absolute error tells.
+  // Larger ulp counts mostly belong to results near zero, where the absolute error is more informative.
   constexpr double kFew = 64;
   const double ulp = classification.max_ulp, absolute = classification.max_abs;
   const std::string units = ulp < kMostTellingUlp ? Ulps(ulp) + " ulp" : "",
@@ -45,7 +45,7 @@ std::string HowFar(const Classification& classification) {
                      size);
 }
 
-/// "p1, p2 and p3 rounded to bfloat16": in the format that the value has anyway, it is what was on the way to it that was rounded.
+/// "p1, p2 and p3 rounded to bfloat16": if the format is the value's own, the rounding was that of an intermediate.
 Manner RoundedOnTheWay(const std::string& value, const Classification& classification,
                        const std::string& format) {
   std::vector<std::string> steps;
@@ -60,8 +60,8 @@ Manner RoundedOnTheWay(const std::string& value, const Classification& classific
   return {.text = fmt::format("{} rounded to {}", what, format), .names_inside = inside};
 }
 
-/// "with 0.998 rounded to bfloat16, or y rounded towards zero": a number just above a narrow one is cut by its rounding as its product
-/// is by the other; empty where that is not all that is left.
+/// "with 0.998 rounded to bfloat16, or y rounded towards zero": rounding a number just above a narrow one has the same
+/// effect as truncating its product. Empty if other models are left too.
 std::string NumberOrStore(const Case& test_case, const std::string& value,
                           const Classification& classification) {
   std::string operand;
@@ -86,7 +86,7 @@ std::string NumberOrStore(const Case& test_case, const std::string& value,
                      NumberPhrase(test_case, operand, value), Formats({number}, kOfOperands), Code(value));
 }
 
-/// "with y rounded to bfloat16, sums in bfloat16": what all models have in common. Empty where that is nothing.
+/// "with y rounded to bfloat16, sums in bfloat16": the properties that all models share; empty if there are none.
 Manner DescribeRoundings(const Case& test_case, const std::string& value, const ValueResult& result,
                          WideSums wide_sums) {
   const Classification& classification = result.classification;
@@ -100,7 +100,7 @@ Manner DescribeRoundings(const Case& test_case, const std::string& value, const 
   if (facets.prod.size() == 1 && !facets.prod[0].none())
     parts.push_back("products in " + ProdWord(facets.prod[0]));
   const InsideSteps inside = DescribeInside(value, classification);
-  // A split operand in float32 makes up for a wider sum: where its operands may be as they are, the sum is told of those.
+  // A split float32 operand can compensate for a wider sum: models with unrounded operands have priority.
   std::vector<AccSpec> sums;
   for (const PrecisionModel& model : classification.models) {
     const bool as_is = std::ranges::all_of(model.in, [](const auto& in) { return in.second.none(); });
@@ -151,7 +151,7 @@ Manner DescribeManner(const Case& test_case, const std::string& value, const Val
   }
   if (Manner roundings = DescribeRoundings(test_case, value, result, wide_sums); !roundings.text.empty())
     return roundings;
-  // A value of the program that is not rounded on the way is not computed as it is written.
+  // A program value that is not rounded as an intermediate deviates from the expected computation.
   std::vector<std::string> kept;
   for (const auto& [cut, roundings] : classification.cuts) {
     if (cut != value && FindStep(test_case.program, cut) != nullptr && IsUnrounded(roundings))

@@ -1,4 +1,4 @@
-// Manner: how one value was computed, as a part of a sentence.
+// Manner: the computation of one value, as a part of a sentence.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace ulpscope {
 /// "with y rounded to bfloat16".
 struct Manner {
   std::string text;
-  bool names_inside = false;  ///< what is done to steps inside the op is part of it
+  bool names_inside = false;  ///< the text covers steps inside the op
 };
 
-/// Whether sums that are known to be wide are part of it.
+/// Whether the description includes sums that are known to be wide.
 enum class WideSums { kTold, kLeftOut };
 
 Manner DescribeManner(const Case& test_case, const std::string& value, const ValueResult& result,

@@ -1,4 +1,4 @@
-// Precision models told apart by what they are, without copies.
+// Hashes and compares precision models by content, without copies.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ulpscope {
 
-/// Models by what they are, not copied: a bank has thousands, and most differ in what an ordered comparison sees last.
+/// Compares models by content, without copies: thousands of candidates mostly differ in what is compared last.
 struct OrderOfModels {
   bool operator()(const PrecisionModel* a, const PrecisionModel* b) const { return *a < *b; }
 };
@@ -40,7 +40,7 @@ struct HashOfModel {
   }
 };
 
-/// Of a range of models, in its order.
+/// The hash of a range of models, in its order.
 template <typename Models>
 size_t HashOfModels(const Models& models) {
   size_t hash = models.size();

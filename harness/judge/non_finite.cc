@@ -1,4 +1,4 @@
-// Asks the exact result of elements that are not finite.
+// Compares elements that are not finite with their exact results.
 #include "harness/judge/non_finite.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace ulpscope {
 namespace {
 
-/// So many elements are asked: those that are not finite in exact arithmetic either (a mask of -inf) come first in some values.
+/// The most elements tested: in some values the first ones are not finite in exact arithmetic either (a mask of -inf).
 constexpr size_t kMostAsked = 64;
 
 using TensorsByName = std::map<std::string, TensorData>;
@@ -29,7 +29,7 @@ bool Is(double number, Special what) {
                                       : !std::isfinite(number);
 }
 
-/// How many elements are `what`; `*elements`: the first of them that `wanted` takes.
+/// The number of elements that are `what`; `*elements`: the first of them that `wanted` accepts.
 template <class Wanted>
 int64_t CountSpecial(const TensorData& data, Special what, const Wanted& wanted,
                      std::vector<int64_t>* elements) {
@@ -49,7 +49,7 @@ int64_t CountSpecial(const TensorData& data, Special what) {
       data, what, [](int64_t) { return false; }, &elements);
 }
 
-/// The element of an operand that an elementwise result at `at` reads; nothing where the shapes do not broadcast.
+/// The element of an operand that an elementwise result at `at` reads; nothing if the shapes do not broadcast.
 std::optional<double> ElementAt(const TensorData& operand, const Shape& shape,
                                 const std::vector<int64_t>& at) {
   if (operand.shape.size() > shape.size()) return std::nullopt;
@@ -102,7 +102,7 @@ struct StepAlone {
   TensorsByName read;
 };
 
-/// Nothing where an operand is not known.
+/// Nothing if an operand is not known.
 std::optional<StepAlone> Alone(const Case& opened, const FlatStep& flat, const TensorsByName& inputs,
                                const TensorsByName& values) {
   StepAlone alone;
@@ -124,7 +124,7 @@ std::optional<StepAlone> Alone(const Case& opened, const FlatStep& flat, const T
   return alone;
 }
 
-/// What begins in one step, from its operands.
+/// The infinities and NaNs that begin in one step, from its operands.
 class StepBirths {
  public:
   StepBirths(const Step& step, const StepAlone& alone, const CaseOracle& oracle, const TensorData& result)

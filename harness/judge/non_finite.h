@@ -1,10 +1,10 @@
 // Infinities and NaNs: where in a program they begin.
 //
-// A NaN at the end of a program says nothing of its cause. Each step is asked, from the operands that the same backend computed for it.
-// An infinity begins in the first step that gives one where the exact result of these operands is finite: what is infinite in exact
-// arithmetic too (1 / 0, a mask of -inf) is no loss. A NaN begins in the first step that gives one of operands among which none is: where
-// the exact result is a number, and where there is none (0 / 0, inf - inf). That is reported also where every backend does so: backends that
-// agree do not differ, and the result is lost all the same.
+// A NaN at the end of a program does not show its cause, so each step is checked on the operands that the same backend
+// computed for it. An infinity begins in the first step that gives one although the exact result on these operands is
+// finite: an infinity in exact arithmetic too (1 / 0, a mask of -inf) is no loss. A NaN begins in the first step that
+// gives one from operands without NaNs, whether the exact result is a number or does not exist (0 / 0, inf - inf). It
+// is reported even if every backend gives it: the result is lost all the same.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace ulpscope {
 /// Elements of one value that are infinite or NaN, and one of them.
 struct NonFinite {
   std::string value;
-  std::string op = {};               ///< of the step that gives it, where its operands were looked at
+  std::string op = {};               ///< of the step that gives it, if its operands were looked at
   int64_t count = 0, elements = 0;   ///< infinite or NaN; all
   std::vector<int64_t> first = {};   ///< coordinates
   double observed = 0;               ///< there
@@ -34,13 +34,13 @@ struct NonFinite {
 /// A floating-point value has an element that is infinite or NaN.
 bool HasNonFinite(const TensorData& data);
 
-/// Of a value that has them where the exact result of the whole oracle is finite; nothing where it has none, or has them rightly.
+/// Reports non-finite elements of a value that are finite under the whole oracle; nothing if there are none.
 std::optional<NonFinite> FindNonFinite(const CaseOracle& oracle, const std::string& value,
                                        const TensorData& observed);
 
-/// Of a program each of whose steps gives one new value (harness/casefile/open.h): the first step on the way to `value` in which an
-/// infinity begins, and the first in which a NaN does, in program order; each with the first such element, from the step's own
-/// operands. `values`: all that the steps gave, on one backend.
+/// For a program each of whose steps gives one new value (harness/casefile/open.h): the first step before `value` in
+/// which an infinity begins, and the first in which a NaN does, in program order; each with its first such element, on
+/// the step's own operands. `values`: the results of all steps on one backend.
 std::vector<NonFinite> FindBirths(const Case& opened, const std::map<std::string, TensorData>& inputs,
                                   const std::map<std::string, TensorData>& values, const std::string& value,
                                   const OpenPiece& open);

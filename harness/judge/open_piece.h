@@ -1,4 +1,4 @@
-// OpenPiece: an oracle for a part of a program, as those who judge it by its steps ask for one.
+// OpenPiece: an oracle for a part of a program, for judging by steps.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,10 @@
 
 namespace ulpscope {
 
-/// Opens an oracle for a piece of a program on these tensors.
+/// How the oracle computes a subprogram.
 struct PieceOptions {
-  std::set<std::string> unrounded =
-      {};                   ///< values of the piece that are read before they are rounded to their dtype
-  bool natural = false;     ///< only sums in float32, and what the program itself rounds
+  std::set<std::string> unrounded = {};  ///< values that are read before they are rounded to their dtype
+  bool natural = false;                  ///< only sums in float32, and what the program itself rounds
   bool as_written = false;  ///< sums in float32, and each value rounded that is not in `unrounded`: one model
 };
 using OpenPiece = std::function<Result<std::unique_ptr<CaseOracle>>(
@@ -26,7 +25,7 @@ using OpenPiece = std::function<Result<std::unique_ptr<CaseOracle>>(
 /// Elements of values that are looked at besides a sample: those in which backends differ.
 using LookedAt = std::map<std::string, std::vector<int64_t>>;
 
-/// Of a step with as many models as this, what an honest kernel computes is tried before all of them.
+/// For a step with more models than this, those of a conforming kernel are tried before all others.
 constexpr int64_t kManyModels = 4096;
 
 }  // namespace ulpscope

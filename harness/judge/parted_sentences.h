@@ -23,7 +23,7 @@ class PartedSentences : public Relations {
   struct Parted {
     std::set<size_t> left, right, values;
     size_t speakers[2] = {0, 0};  ///< of the first value
-    bool all_proved = true;       ///< in the first value, which is what is said
+    bool all_proved = true;       ///< in the first value, which the sentence is about
   };
 
   /// A divergence without its sentence.
@@ -43,13 +43,12 @@ class PartedSentences : public Relations {
   std::string ComesFrom(const Parted& parted, const std::string& value) const;
   /// The operands of the step that gives `value` in which any pair differs.
   std::vector<std::string> DifferingOperandsOf(const Parted& parted, const std::string& value) const;
-  /// In how many elements of `name` two differ although every operand has the same bits there: what it is computed from does not
-  /// tell why. Known of elementwise steps alone.
+  /// The number of elements of `name` in which two differ although every operand agrees there. Elementwise steps only.
   int64_t DifferFromEqual(size_t i, size_t j, const std::string& name) const;
   int64_t MostFromEqual(const Parted& parted, const std::string& value) const;
   /// The differences of all pairs that differ; that of the representatives comes first.
   std::vector<const TensorDifference*> DifferencesOf(const Parted& parted, const std::string& value) const;
-  /// A backend whose graph rounds and whose numbers do not: said in the sentence of its precision divergence.
+  /// A remark for the sentence of a backend's precision divergence: its graph rounds and its numbers do not.
   std::string Although(const Side& a, const Side& b, const std::string& value) const;
   static std::span<const TraceNode> TraceOf(const Participant& member);
 };

@@ -6,19 +6,18 @@
 
 namespace ulpscope {
 
-/// One backend's run of the case. Those that completed, raised or crashed take part; skipped, tainted and
-/// broken ones and those not reached do not. The caller leaves out emulated and faulty unless they were
-/// named.
+/// One backend's run of the case. Runs that completed, raised or crashed take part; skipped, tainted, broken and not
+/// reached ones do not. The caller leaves out emulated and faulty unless they were named.
 struct Participant {
   const CaseResult* result = nullptr;
   const Observation* observation = nullptr;
 };
 
-/// kStepByStep: the values of the participants are single steps, each judged from its own operands. Then a value whose
-/// operands differ has inherited that, and parts in precision alone.
+/// kStepByStep: the values of the participants are single steps, each judged on its own operands. A value whose
+/// operands differ has then inherited the difference, and differs only in precision.
 enum class JudgedAs { kWholeProgram, kStepByStep };
 
-/// Whether a backend ran to an answer, untainted: what it gave, if only an error, is a fact about it.
+/// True if a backend ran to an answer, untainted: its result, even an error, is a fact about it.
 inline bool RanToAnAnswer(const CaseResult& result) {
   switch (result.status) {
     case Status::kHarness:

@@ -1,4 +1,4 @@
-// Which facet parts two classifications.
+// Finds the facet in which two classifications differ.
 #include "harness/judge/parting.h"
 
 #include <fmt/format.h>
@@ -31,8 +31,8 @@ bool Sums(const std::vector<Step>& steps, const std::string& value) {
   });
 }
 
-/// The formats of operands, a number of the value's own op by its short name: a piece of one step has "scalar.add" where one of
-/// several, each with a number, has "scalar.add@value".
+/// The formats of operands, with the short name for a number of the value's own op: a subprogram of one step has
+/// "scalar.add", one of several steps with numbers has "scalar.add@value".
 RoundingSets OwnNames(const RoundingSets& operands, const std::string& value) {
   RoundingSets named = operands;
   const std::string own = "@" + value;
@@ -47,7 +47,7 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
                                   const Classification& b) {
   std::vector<Parting> found;
   auto left = OwnNames(a.facets_in, value), right = OwnNames(b.facets_in, value);
-  // A side whose op was explained without such a step did not round it.
+  // A side that was explained without such a step inside did not round it.
   const std::vector<RoundSpec> as_is{RoundSpec{}};
   for (const auto& [operand, reads] : a.facets_in) {
     if (IsInside(value, operand)) right.try_emplace(operand, as_is);
@@ -63,7 +63,7 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
     const bool is_number =
         std::isdigit(static_cast<unsigned char>(what.back())) != 0 && !what.starts_with("operand ");
     const size_t at = operand.find('@');
-    // Of what another step gave it is said which of its uses this is.
+    // If another step gave the operand, the text names the use.
     const bool is_step = !IsInside(value, operand) && test_case.FindTensor(operand) == nullptr;
     const std::string when =
         is_number || is_step
@@ -85,7 +85,7 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
   return found;
 }
 
-/// A step in float16 inside a float16 result: tf32 has as many bits, and nobody stores it there.
+/// Drops tf32 as an alternative to float16 inside a float16 result: it has as many bits, and no kernel stores it there.
 Classification WithoutTwins(const ValueResult& value) {
   Classification told = value.classification;
   if (value.dtype != DType::kFloat16) return told;
@@ -109,7 +109,7 @@ std::optional<Parting> FindPartialGradient(const std::string& value, const Class
   return std::nullopt;
 }
 
-/// Steps on the way to `value` that one side rounds to one format and the other does not, as the program has them.
+/// The intermediate steps of the program before `value` that one side rounds to one format and the other does not.
 std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::string& value,
                                          const Classification& a, const Classification& b) {
   std::vector<std::string> told;
@@ -135,7 +135,7 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
                   fmt::format("{} to {{}} when computing {}", Braced(JoinCode(told)), Braced(Code(value)))});
 }
 
-/// A step before `value` may be what is rounded, by one model at least, and not its result.
+/// By at least one model, a step before `value` is rounded, and not its result.
 bool RoundsOnTheWay(const std::string& value, const Classification& classification) {
   return std::ranges::any_of(classification.cuts, [&](const auto& cut) {
     return cut.first != value && !IsInside(value, cut.first) &&
@@ -145,7 +145,7 @@ bool RoundsOnTheWay(const std::string& value, const Classification& classificati
   });
 }
 
-/// The most telling facet of how a value was computed, its operands apart, in which the two have no word in common.
+/// The most informative facet of the computation, apart from operands, in which the two have no word in common.
 std::optional<Parting> FindRounding(const Case& test_case, const std::string& value, const ValueResult& a,
                                     const ValueResult& b) {
   Classification left = WithoutTwins(a), right = WithoutTwins(b);
@@ -155,7 +155,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   if (auto step = FindStepInside(value, left, right)) return step;
   left.cuts = StepsAsComputed(value, left);
   right.cuts = StepsAsComputed(value, right);
-  // Of steps that are all computed in a narrow format, that none is rounded besides is no difference.
+  // If all steps are computed in a narrow format, the lack of additional roundings is no difference.
   const auto computes_narrowly = [&](const Classification& each) {
     return SumsNarrow(each) && HasStepsInside(value, each);
   };
@@ -177,10 +177,10 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
                  ? std::nullopt
                  : Compare(left.facets.mid, right.facets.mid, kOfIntermediates, {"rounds", "round", through});
   if (mid) {
-    // What is rounded may be an operand that the program names, and of a result in 16 bits what is stored before it.
+    // The rounded value may be an operand that the program names; for a 16-bit result, a value stored before it.
     if (auto steps = FindStepsOnTheWay(test_case, value, left, right)) return steps;
     if (!twice) return mid;
-    // Float32 on the way rounds nothing that shows.
+    // An intermediate rounding to float32 has no visible effect.
     const auto wide = [](const Classification& each) {
       return each.facets.mid == std::vector{ToNearest(Binary32())};
     };
@@ -198,20 +198,20 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   }
   const bool steps =
       HasStepsInside(value, left) || HasStepsInside(value, right) || !Sums(test_case.program, value);
-  // Where every step is rounded, what it was computed in before shows in none.
+  // If every step is rounded, none shows the format in which it was computed.
   if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
-  // Of an op that sums and does more, what is known is the format of its sums.
+  // For an op that sums and does more, the known format is that of its sums.
   const bool sums = SumsInside(left) || SumsInside(right);
   const std::string what = !steps ? "" : sums ? "the sums of " : "the steps of ";
   auto acc = Compare(left.facets.acc, right.facets.acc,
                      {sums || !steps ? "accumulates" : "computes", sums || !steps ? "accumulate" : "compute",
                       what + Braced(Code(value)) + " in {}"});
   if (!acc) return acc;
-  // Beside a format that is known, one that is not is another one: that is all there is to say of it.
+  // If one side's format is known, an unknown one is only known to differ from it.
   const auto told = [](const Classification& each) { return Accumulators(each.facets.acc) != OpenFormat(); };
   if (told(left) && !told(right)) acc->b = {};
   if (!told(left) && told(right)) acc->a = {};
-  // Beside a narrow sum, one in float32 or wider is what is written.
+  // Compared with a narrow sum, one in float32 or wider is the expected one.
   const auto count_wide = [](const Classification& each) {
     return static_cast<size_t>(
         std::ranges::count_if(each.facets.acc, [](const AccSpec& one) { return one.wide(); }));
@@ -222,7 +222,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   return acc;
 }
 
-/// What each side does that the other does not: all of it, where one result takes several.
+/// For each side, the behaviour that the other does not have, joined if one result has several.
 Parting Together(const std::vector<Parting>& partings) {
   constexpr size_t kMost = 3;  // chosen: verbs in one sentence
   const auto join = [&](Deed Parting::*side) {
@@ -238,7 +238,7 @@ Parting Together(const std::vector<Parting>& partings) {
   return {.a = join(&Parting::a), .b = join(&Parting::b)};
 }
 
-/// Beside what a side reads otherwise: that its sums are narrow in each of its models.
+/// Adds to a side's reads that its sums are narrow, if they are in each of its models.
 void AddNarrowSums(const Classification& classification, Deed* deed) {
   const auto& accs = classification.facets.acc;
   if (deed->Nothing() || accs.empty()) return;

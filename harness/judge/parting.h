@@ -1,8 +1,7 @@
-// Parting: in what two classifications of one value have no word in common, as what each side does.
-//
-// Asked in the order of what tells most: operands read otherwise, a rounding on the way (inside the op, of a value that is
-// stored, of the sum), operands and numbers rounded, products, the store; where no facet parts them by itself, that one side
-// rounds something to 16 bits.
+// Parting: where two classifications of one value have no word in common, stated as the behaviour of each side. The
+// most informative facets are compared first: operands that are read differently, an intermediate rounding (inside the
+// op, of a stored value, of the sum), another form of the op, rounded operands and numbers, products, the output
+// rounding. If no single facet differs, the last test is whether only one side rounds something to 16 bits.
 #pragma once
 
 #include <map>
@@ -15,41 +14,39 @@
 
 namespace ulpscope {
 
-/// In what the two classifications have no word in common. Where one of them reads an operand otherwise, other facets are those of
-/// other steps, but for the numbers of the program.
+/// The facets in which the two classifications have no word in common. If one side reads an operand differently, its
+/// other facets belong to other steps and are not compared, except the program's numbers.
 std::optional<Parting> FindParting(const Case& test_case, const std::string& value, const ValueResult& a,
                                    const ValueResult& b);
 
-/// In what the two classifications of a value have no word in common; nothing where one is unmodelled, or where no facet by itself
-/// parts them.
+/// As FindParting, but nothing if one classification is unmodelled, or if no single facet differs.
 std::optional<Parting> FindDeeds(const Case& test_case, const std::string& value, const ValueResult& a,
                                  const ValueResult& b);
 
-/// The first operand that both steps tell how they read, and read otherwise; nothing without one.
+/// The first operand that both steps are known to read, but differently; nothing if there is none.
 std::optional<std::string> FindOtherRead(const Classification& a, const Classification& b);
 
-/// A cut point inside the op that gives `value`.
+/// True if `cut` is an intermediate inside the op that gives `value`.
 bool IsInside(const std::string& value, const std::string& cut);
-/// Its op has steps inside that were told apart.
+/// True if the op of `value` has steps inside that can be distinguished.
 bool HasStepsInside(const std::string& value, const Classification& classification);
-/// The steps inside the op that gives `value` as each model computes them: what is computed in 16 bits is rounded to them, also where
-/// the model has no rounding of that step alone.
+/// The steps inside the op of `value` by model: one computed in 16 bits counts as rounded, even without its own
+/// rounding.
 RoundingSets StepsAsComputed(const std::string& value, const Classification& classification);
-/// What was computed in a format is sums, whatever else its op does.
+/// True if the format of computation is that of sums, whatever else the op does.
 bool SumsInside(const Classification& classification);
 
-/// The format of at most 16 bits that a rounding before a value's own store is to, in every model; "16 bits" where they have none in
-/// common, empty where a model has no such rounding.
+/// The format of at most 16 bits to which every model rounds before the output; "16 bits" if several, else empty.
 std::string NarrowInEach(const std::string& value, const Classification& classification);
 
-// What FindParting asks.
-/// Every operand that the one reads otherwise than the other.
+// The comparisons that FindParting makes.
+/// Every operand that the two read differently.
 std::vector<Parting> FindReads(const std::string& value, const Classification& a, const Classification& b);
-/// Elementary steps of the op that gives `value`, rounded on one side alone, or others on either. A side whose op was explained
-/// without such a step did not round it; one in another form of the op, where steps have other names, may have.
+/// Elementary steps of the op that gives `value`, rounded on one side only, or differently on both. A side explained
+/// without such a step did not round it; one in another form of the op, whose steps have other names, may have.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b);
-/// No facet parts them by itself, and yet each model of the one side rounds something to a format of 16 bits, and none of the other.
+/// The last comparison: each model of one side rounds something to a format of 16 bits, and no model of the other does.
 std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
                                           const Classification& b);
 

@@ -1,4 +1,4 @@
-// Roundings inside an op, by its elementary steps or by what all models of a side have.
+// Roundings inside an op, by its elementary steps or by the properties that all models of a side share.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace ulpscope {
 namespace {
 
-/// Whether every model of `classification` rounds steps inside the op to 16 bits beside those in `told`.
+/// True if every model of `classification` rounds steps inside the op to 16 bits other than those in `told`.
 bool RoundsMoreInside(const std::string& value, const Classification& classification,
                       const std::vector<std::string>& told) {
   return !classification.models.empty() &&
@@ -39,7 +39,7 @@ std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value
   return rounded;
 }
 
-/// Whether a step inside the op beside those in `told` may be rounded too: one model does, and another does not.
+/// True if a step inside the op other than those in `told` may be rounded: one model rounds it, another does not.
 bool MayRoundMoreInside(const std::string& value, const Classification& classification,
                         const std::vector<std::string>& told) {
   return std::ranges::any_of(classification.cuts, [&](const auto& cut) {
@@ -48,7 +48,7 @@ bool MayRoundMoreInside(const std::string& value, const Classification& classifi
   });
 }
 
-/// "rounds the exp and total inside y to bfloat16": all that the classification says of steps inside.
+/// "rounds the exp and total inside y to bfloat16": all known roundings of steps inside.
 Deed RoundsInside(const std::string& value, const Classification& classification) {
   constexpr size_t kMostNamed = 3;  // chosen: steps in one clause
   const auto rounded = RoundedInside(value, classification);
@@ -60,7 +60,7 @@ Deed RoundsInside(const std::string& value, const Classification& classification
       names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
     const bool more = rounded.size() == 1 && RoundsMoreInside(value, classification, cuts);
     if (more) names.emplace_back("other steps");
-    // Of many steps some round nothing that shows, and which these are the numbers do not tell.
+    // If there are many steps, the rounding of some has no visible effect, and the numbers do not show which.
     const bool perhaps = !more && rounded.size() == 1 && MayRoundMoreInside(value, classification, cuts);
     const std::string which = DescribeInside(value, classification).all ? "each step"
                               : names.size() > kMostNamed               ? "several steps"
@@ -70,7 +70,7 @@ Deed RoundsInside(const std::string& value, const Classification& classification
   return Say("rounds", "round", Join(parts, " and "));
 }
 
-/// The formats of at most 16 bits that one of the roundings before a value's own store is to.
+/// The formats of at most 16 bits among the roundings before a value's own output rounding.
 std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& value) {
   std::set<std::string> narrow;
   const auto add = [&](const FloatFormat* format) {
@@ -87,7 +87,7 @@ std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& v
   return narrow;
 }
 
-/// "accumulates the sums inside y in bfloat16": of narrow sums, whose steps may be rounded by another form's names.
+/// "accumulates the sums inside y in bfloat16": for narrow sums, whose steps may be rounded under another form's names.
 Deed SumsNarrowly(const std::string& value, const Classification& classification) {
   if (!SumsInside(classification) || !SumsNarrow(classification)) return {};
   return Say("accumulates", "accumulate",

@@ -1,4 +1,4 @@
-// What two steps read otherwise: values before their rounding, in another format, subnormals as zero.
+// Finds operands that two sides read differently: values before their rounding, in another format, subnormals as zero.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ bool IsOneStep(const Classification& one) {
   return one.piece.starts_with("step") && !one.piece.starts_with("steps ");
 }
 
-/// What `one` may have read `operand` as, beside `other`, which lists it. A tensor of the case that was read as it is stands in no
-/// list. Null where the two are not judged alike: nothing is known of the operands of a step inside a longer piece.
+/// The ways in which `one` may have read `operand`, which `other` lists. A tensor of the case that was read unchanged
+/// is in no list. Null if the two are not judged alike: operands inside a longer subprogram are unknown.
 const Words* FindRead(const Classification& one, const Classification& other, const std::string& operand) {
   static const Words kStored{"stored"};
   const auto found = one.reads.find(operand);
@@ -30,7 +30,7 @@ const Words* FindRead(const Classification& one, const Classification& other, co
   return alike ? &kStored : nullptr;
 }
 
-/// All operands that either of the two did not surely read as they are stored.
+/// All operands that either of the two may have read other than as stored.
 std::set<std::string> OperandsOf(const Classification& a, const Classification& b) {
   std::set<std::string> operands;
   for (const Classification* one : {&a, &b}) {
@@ -39,11 +39,11 @@ std::set<std::string> OperandsOf(const Classification& a, const Classification& 
   return operands;
 }
 
-/// Nothing read unrounded is among what may have been.
+/// True if reading nothing unrounded is one of the possibilities.
 bool IsWrittenAmong(const Words& together) { return Contains(together, ""); }
 
-/// Sets of unrounded uses that exclude each other. Of a step without a sum it is enough that what is written explains the one and
-/// not the other: where both read alike both would have the same bits.
+/// True if the sets of unrounded uses exclude each other. For a step without a sum it is enough that the expected
+/// computation explains one and not the other: if both read alike, both would have the same bits.
 bool ReadOtherwise(const Classification& a, const Classification& b) {
   if (a.together.empty() || b.together.empty()) return false;
   // Steps inside an op have a format as sums have one; only sums have an order, and so other bits in one precision.
@@ -63,8 +63,8 @@ Deed FromUnrounded(const std::string& value, const std::vector<std::string>& ope
   return Say("computes", "compute", fmt::format("{} from the unrounded {}", Code(value), JoinCode(operands)));
 }
 
-/// Every operand that a side reads unrounded and in no other way. Its results and the count of them follow from all of these together:
-/// an operand whose rounding changes nothing on the other side may be the one that makes the difference.
+/// Every operand that a side reads unrounded and in no other way. The results follow from all of them together: an
+/// operand whose rounding changes nothing on the other side may be the one that makes the difference.
 Deed FromUnrounded(const std::string& value, const Classification& side) {
   std::vector<std::string> operands;
   for (const auto& [name, words] : side.reads) {
@@ -73,7 +73,7 @@ Deed FromUnrounded(const std::string& value, const Classification& side) {
   return FromUnrounded(value, operands);
 }
 
-/// What each of several sets of operands has; where they have nothing in common, each set by itself: "s, or t and u".
+/// The operands that all of several sets contain; if they have none in common, each set by itself: "s, or t and u".
 Deed FromOneOf(const std::string& value, const Words& together) {
   if (together.empty() || IsWrittenAmong(together)) return {};
   std::vector<Words> sets;
@@ -101,7 +101,7 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
     const Words *mine_read = FindRead(a, b, name), *other_read = FindRead(b, a, name);
     if (mine_read == nullptr || other_read == nullptr || !Disjoint(*mine_read, *other_read)) continue;
     const Words &words = *mine_read, &others = *other_read;
-    // Those of one kind are told together.
+    // Operands of one kind are reported together.
     if (IsUnrounded(words) && IsStored(others)) {
       a_unrounded = true;
       continue;
@@ -111,7 +111,7 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
       continue;
     }
     const auto deed = [&, &operand = name](const Words& mine) {
-      // What may be no deed is none: the value before its rounding gives these bits too.
+      // A behaviour that may be absent is none: the value before its rounding gives these bits too.
       if (IsStored(mine)) return Deed{};
       if (IsUnrounded(mine)) return FromUnrounded(value, {operand});
       if (mine == Words{"flushed"})

@@ -1,4 +1,4 @@
-// In what two participants of one case differ.
+// Finds the differences between two participants of one case.
 #include "harness/judge/relations.h"
 
 #include <algorithm>
@@ -34,14 +34,14 @@ bool SumsWide(const Classification& each) {
   return !each.models.empty() && std::ranges::all_of(each.models, IsWide);
 }
 
-/// Wide sums are among what explains `one`, and no order of any gives `other`: that both sum in one narrow format, in two orders, is the
-/// less likely of two explanations.
+/// True if wide sums may explain `one` and reproduce `other` in no order: one narrow format in two orders is less
+/// likely.
 bool OneMayBeWideAlone(const Classification& one, const Classification& other) {
   return std::ranges::any_of(one.models, IsWide) && !other.models_proved.empty() &&
          std::ranges::none_of(other.models_proved, IsWide) && std::ranges::none_of(other.models, IsWide);
 }
 
-/// There is a facet of which the two have no word in common.
+/// True if the two have no word in common in some facet.
 bool FacetParts(const Classification& a, const Classification& b) {
   return Disjoint(a.facets.prod, b.facets.prod) || Disjoint(a.facets.acc, b.facets.acc) ||
          Disjoint(a.facets.mid, b.facets.mid) || Disjoint(a.facets.out, b.facets.out);
@@ -55,17 +55,17 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
   if (!(HasModels(a.kind) || unmodelled_a) || !(HasModels(b.kind) || unmodelled_b)) return Basis::kSame;
   if (unmodelled_a && unmodelled_b)
     return Basis::kSame;  // nothing is known of either; the bits are compared as `value`
-  // A copy of what is stored is exact, whatever computes it; another reads what it was before it was stored.
+  // A copy of a stored value is exact, however it is computed; the other side read the value before it was stored.
   if (FindOtherRead(a, b)) return Basis::kLikely;
   if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
   if (a.piece != b.piece) return Basis::kSame;
-  // Where but a few models were tried, those that are left are likely, and the others are not excluded.
+  // If only a few models were tested, the surviving ones are likely, and the others are not excluded.
   const auto few_tried = [](const Classification& each) {
     return each.rests_on_likelihood && each.models.size() >= each.models_proved.size();
   };
   if (NoneInBoth(a.models_proved, b.models_proved) && !few_tried(a) && !few_tried(b)) return Basis::kProved;
   if (!NoneInBoth(a.models, b.models)) return Basis::kSame;
-  // Sums that are all in float32 or wider: which of them they are likely is told where a facet tells it.
+  // If all sums are in float32 or wider, which of them is likely is reported only if a facet differs.
   return SumsWide(a) && SumsWide(b) && !FacetParts(a, b) ? Basis::kSame : Basis::kLikely;
 }
 

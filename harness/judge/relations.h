@@ -37,69 +37,67 @@ class Relations {
   bool Completed(size_t i) const;
   const ValueResult* FindValue(size_t i, const std::string& name) const;
   const TensorData* FindTensor(size_t i, const std::string& name) const;
-  /// The dtype of a value, or what was answered for an observed dtype; "none" for neither.
+  /// The dtype of a value, or the answer for an observed dtype; "none" for neither.
   std::string DtypeOf(size_t i, const std::string& name) const;
   bool ShapesDiffer(size_t i, size_t j, const std::string& name) const;
-  /// The dtype, with the shape where that is what parts the two.
+  /// The dtype, with the shape if the shapes differ.
   std::string TypeOf(size_t i, size_t j, const std::string& name) const;
-  /// Null unless both have the value in one dtype and shape. Remembered: every kind asks, and tensors may be
-  /// large.
+  /// Null unless both have the value in one dtype and shape. Cached: every kind needs it, and tensors may be large.
   const TensorDifference* Difference(size_t i, size_t j, const std::string& name) const;
   bool Nondeterministic(size_t i, const std::string& name) const;
   Parts OutcomeParts(size_t i, size_t j) const;
   Parts AtEachValue(size_t i, size_t j, ValueRelation relation) const;
-  /// A backend that answers "none" to an observed dtype has no such thing (JAX has no metadata of gradients);
-  /// a value that one backend gives and another does not is a difference.
+  /// "none" for an observed dtype that the backend does not have (JAX: gradients'); a missing value is a difference.
   bool HasNoSuchThing(size_t i, const std::string& name) const;
   Basis PartInDtype(size_t i, size_t j, const std::string& name) const;
   Basis PartInPrecision(size_t i, size_t j, const std::string& name) const;
   void NoteOperands(const std::vector<Step>& steps);
-  /// The step already had other numbers to compute with.
+  /// True if the step's operands already differed.
   bool Inherited(size_t i, size_t j, const std::string& name) const;
-  /// Nothing but that one has zeros where the other has numbers below those that keep all their bits.
+  /// True if the only difference is that one has zeros where the other has subnormal numbers.
   bool Flushes(size_t i, size_t j, const std::string& name) const;
-  /// The op sums and does nothing else that libraries do in their own ways.
+  /// True if the op only sums, without other steps that vary between libraries.
   static bool SumsAlone(const Classification& classification);
-  /// `proved`: an order of a model that both share is known for the bits of each. `likely`: one model holds both.
+  /// `proved`: for each side's bits, an order of a model that both share is known. `likely`: one model explains both.
   Basis PartInOrder(size_t i, size_t j, const std::string& name) const;
   Basis PartInBits(size_t i, size_t j, const std::string& name) const;
   bool IsWithin(size_t i, size_t j, const std::string& name, double bound) const;
-  /// As a share of the value's scale: what two orders of the narrower of the two bounds may be apart, each on its side of the exact
-  /// value.
+  /// The largest distance of two orders, relative to the value's scale: the narrower of the two bounds, on either side.
   double OrderBound(size_t i, size_t j, const std::string& name) const;
-  /// As a share of the value's scale: two results of a function that each library may have wrong by 4 units of float32 (the OpenCL
-  /// specification allows exp and log 3, and tan 5), or of one rounding to 16 bits or less, which hides that.
+  /// Relative to the value's scale: two results of a function that each library may have wrong by 4 units of float32
+  /// (OpenCL allows exp and log 3, and tan 5), or of one rounding to 16 bits or less, which hides that.
   double LastBitsBound(size_t i, const std::string& name) const;
   static bool BothHold(const Classification& a, const Classification& b);
-  /// The class is that of one step alone, and whether both had the same to compute it from is not known here.
+  /// True if the class is that of one step, and it is unknown whether both computed it from the same operands.
   bool MayBeInherited(const Classification& classification) const;
-  /// The numbers differ, both were computed from the same, and one model holds what each of the two gave.
+  /// True if the numbers differ, both were computed from the same operands, and one model explains both results.
   bool SharesOneModel(size_t i, size_t j, const std::string& name) const;
   bool IsUnexplained(size_t i, const std::string& name) const;
-  /// The first of those that nothing explains and that have the bits of `i` in the value and in what it was computed from.
+  /// The first participant that nothing explains and that has the bits of `i` in the value and in its operands.
   size_t FirstUnexplainedLike(size_t i, const std::string& name) const;
   Basis PartUnexplained(size_t i, size_t j, const std::string& name) const;
-  /// Every difference of numbers of which nothing else speaks.
+  /// Every difference of numbers that no other kind reports.
   Basis PartInValue(size_t i, size_t j, const std::string& name) const;
-  /// An observed value of which nothing but other operands is known to make the difference.
+  /// An observed value whose only known cause of the difference is its operands.
   Basis PartInCarried(size_t i, size_t j, const std::string& name) const;
-  /// Whether one of its operands already was infinite or NaN on one side alone.
+  /// True if one of its operands already was infinite or NaN on one side alone.
   bool InheritedInKind(size_t i, size_t j, const std::string& name) const;
-  /// Other operands do not say that one side leaves the range and the other stays in it.
+  /// Different operands do not explain why one side leaves the range and the other stays in it.
   Basis PartInSpecial(size_t i, size_t j, const std::string& name) const;
-  /// The step may give an infinity of finite numbers that are not large: it divides, or takes a logarithm, or is given one.
+  /// True if the step may give an infinity from small finite numbers: it divides, takes a logarithm, or is given one.
   static bool MakesInfinities(const Step& step);
-  /// Whether finite numbers become infinite on the way to `name` by growing alone.
+  /// True if finite numbers can become infinite before `name` by growing alone.
   bool GrowsAlone(const std::string& name) const;
   Parts CastParts(size_t i, size_t j) const;
 
   const Case& case_;
-  const std::set<std::string>& observed_;  ///< what the case asks for
+  const std::set<std::string>& observed_;  ///< the values that the case requests
   std::map<std::string, std::vector<std::string>>
-      operands_;                 ///< of single steps, by the value that each gives
-  std::set<std::string> views_;  ///< of those the ones that arrange what another one gives
+      operands_;                 ///< for each member: compared by its steps with other such members
+  std::set<std::string> views_;  ///< those that rearrange another one's result
   std::vector<Participant> members_;
-  std::vector<bool> known_;         ///< of each member: compared by its steps with others that are
+  std::vector<bool> known_;         ///< for each member: its steps are compared with those of other such
+                                    ///< members
   std::vector<std::string> names_;  ///< values in program order, then observed dtypes
   mutable std::map<std::tuple<size_t, size_t, std::string>, TensorDifference> differences_;
 };

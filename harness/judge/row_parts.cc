@@ -85,7 +85,7 @@ LineParts Lines::Part(std::vector<double> errors) const {
 }
 
 bool Lines::Add(const MovingStep& step) {
-  // In units of an element: by its own size a step moves what it moves at all by millions.
+  // In units of an element: in its own size, a step moves anything it moves at all by millions.
   size_t moved = 0;
   std::vector<std::vector<double>> directions;
   std::vector<double> sizes, wholes;

@@ -1,4 +1,4 @@
-// Errors of rows: what a row of elements that share a sum errs by as one, and what each of them errs by alone.
+// Errors of rows: the error that the elements of a row share, because they share a sum, and each element's own error.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace ulpscope {
 
-/// Errors, told along the directions of their lines.
+/// Errors, decomposed along the directions of their rows.
 struct LineParts {
   std::vector<std::vector<double>> along;  ///< by direction and line: root mean square over the line, signed
   std::vector<std::vector<double>> steps;  ///< the same as changes of the step, in its own size
@@ -19,20 +19,19 @@ struct LineParts {
   double lines = 0, elements = 0;          ///< root mean squares of `along` and of `rest`
 };
 
-/// Lines along their directions: of each line one number for each direction, and what is left.
+/// Rows and their directions: one number for each row and direction, and a remainder.
 class Lines {
  public:
-  /// `steps`: what moves elements, `unit`: of each element the size that errors are told in.
+  /// `steps`: those that move elements. `unit`: the unit of error of each element.
   Lines(const std::vector<int64_t>& line_of, const std::vector<MovingStep>& steps, std::vector<double> unit);
 
   size_t count() const { return lines_.size(); }
   const std::vector<std::string>& names() const { return names_; }
 
-  /// Of each line, by how much the errors that its elements have alone move it along direction `d`: a standard deviation, in the step's
-  /// own size.
+  /// For each row, how much its elements' individual errors move it along `d`: a standard deviation in the step's size.
   std::vector<double> Noise(const LineParts& parts, size_t d) const;
 
-  /// Of each line, how many times as much another step than that of direction `d` moves it: a mean beside which deviations are small.
+  /// For each row, the most that another step moves it, as a multiple of how much the step of direction `d` does.
   std::vector<double> Beside(size_t d) const;
 
   LineParts Part(std::vector<double> errors) const;
@@ -40,13 +39,12 @@ class Lines {
  private:
   struct Line {
     std::vector<size_t> elements;
-    std::vector<std::vector<double>>
-        directions;             ///< orthonormal; all zero where a step does not move the line
-    std::vector<double> sizes;  ///< of what became a direction
-    std::vector<double> whole;  ///< of the step, what it has in common with others included
+    std::vector<std::vector<double>> directions;  ///< orthonormal; all zero if a step does not move the row
+    std::vector<double> sizes;                    ///< of the directions
+    std::vector<double> whole;                    ///< of the step, including its share in other directions
   };
 
-  /// False where the step moves no line otherwise than those before it.
+  /// False if no row has a component of the step beyond the steps before it.
   bool Add(const MovingStep& step);
 
   std::vector<double> unit_;
@@ -54,7 +52,7 @@ class Lines {
   std::vector<std::string> names_;
 };
 
-/// What lines and their elements err by, beside the orders of `model`.
+/// The errors of rows and of their elements, next to those of the orders of `model`.
 struct MeasuredLines {
   const Hypothesis& model;  ///< float32 throughout
   std::vector<int64_t> elements;
@@ -62,12 +60,12 @@ struct MeasuredLines {
   Lines lines;
   std::vector<std::string> names;  ///< of the step that is each direction, as a sentence has it
   LineParts seen;
-  /// Of orders of sums alone, and of those with inexact functions besides: the errors of these are drawn, and larger than libraries'
-  /// are. By direction: the mean over lines at its largest with either and with the former, of the former root mean square and largest
-  /// line.
+  /// The errors of sums in any order, and of those together with inexact functions; the latter are drawn at random,
+  /// larger than libraries' own. By direction: the largest mean over rows with either (`lean`) and with sums alone
+  /// (`own_lean`); with sums alone, the root mean square and the largest row.
   std::vector<double> lean, own_lean, size, largest;
-  double each = 0;   ///< what elements err by beside their lines, at most, functions exact
-  double alone = 0;  ///< the largest error of one element beside its line, in any order with any function
+  double each = 0;   ///< largest error of elements apart from their rows, with exact functions
+  double alone = 0;  ///< largest error of one element apart from its row, in any order with any function
 };
 
 }  // namespace ulpscope

@@ -19,7 +19,7 @@ std::vector<double> Distinct(const std::vector<double>& values) {
 
 bool AreThose(const std::vector<double>& errors, const std::vector<double>& predicted, double free,
               double most_left) {
-  // A few huge ones tell nothing of the others: most of those that err at all have to come near.
+  // A few huge errors must not decide: most of the larger errors have to match.
   double before = 0, after = 0;
   for (size_t i = 0; i < errors.size(); ++i) {
     before += errors[i] * errors[i];

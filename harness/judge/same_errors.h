@@ -5,11 +5,11 @@
 
 namespace ulpscope {
 
-/// Those that differ by more than rounding: equal numbers say the same thing once.
+/// The values that differ by more than rounding: equal numbers are evidence only once.
 std::vector<double> Distinct(const std::vector<double>& values);
 
-/// Whether `errors` are `predicted` and little else: at most `most_left` of their squares is left, and were they independent, so little
-/// would be an accident. `free`: how many of the numbers say something of their own.
+/// True if `errors` are `predicted` and little else: at most `most_left` of their squares is left, and so small a
+/// remainder would be an accident if they were independent. `free`: how many of the numbers are independent evidence.
 bool AreThose(const std::vector<double>& errors, const std::vector<double>& predicted, double free,
               double most_left = 0.3);
 

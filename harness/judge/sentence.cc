@@ -20,7 +20,7 @@
 namespace ulpscope {
 namespace {
 
-/// The same of every member of a side, in parentheses: one text where it holds of all, else each with its name.
+/// A remark about each member of a side, in parentheses: one text if it is true of all, else each with its name.
 std::string ShowOfAll(const Side& side, const std::string& value) {
   std::vector<std::string> texts;
   for (const CaseResult* each : side.results)
@@ -58,14 +58,14 @@ std::string DescribeOneOutcome(const Side& side) {
   if (value == result.values.end()) return std::string(Verb(side, "completes", "complete"));
   std::string text =
       fmt::format("{} {} as {}", Verb(side, "returns", "return"), Code(first), Name(value->second.dtype));
-  // A label that must name many words says less than the cell of the matrix.
+  // A label that must name many words is less informative than the cell of the matrix.
   constexpr size_t kLongestLabel = 100;
   const std::string& label = value->second.classification.label;
   if (!label.empty() && label.size() <= kLongestLabel) text += fmt::format(" ({})", label);
   return text;
 }
 
-/// Who raises or crashes does so in one way or in several, each of which is told.
+/// Backends that raise or crash in several ways are described one by one.
 std::string DescribeOutcome(const Side& side) {
   const auto told = [](const Side& each) {
     return fmt::format("{} {}", JoinNames(each.names), DescribeOneOutcome(each));
@@ -88,7 +88,7 @@ std::string DescribeOutcome(const Side& side) {
   return Join(clauses, ", ");
 }
 
-/// "17", "17 to 20": in how many elements each of a side shows what it does.
+/// "17", "17 to 20": the number of elements in which each member of a side shows the behaviour.
 std::string ShownCounts(const Side& side, const std::string& value) {
   const Classification& own = ValueOf(side, value).classification;
   int64_t fewest = own.shown_count, most = own.shown_count;
@@ -101,8 +101,9 @@ std::string ShownCounts(const Side& side, const std::string& value) {
   return fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
 }
 
-/// ": y[0,3] is 2.5, as written 2.4375 (17 of 64 elements)", of the element furthest from what is written in which the side is of
-/// one mind and the others have something else; empty where what is written gives all that was looked at, or the others have the same in all that is known.
+/// ": y[0,3] is 2.5, expected 2.4375 (17 of 64 elements)", for the element furthest from the expected result in which
+/// the members of the side agree and the others have something else. Empty if the expected result matches in all
+/// elements looked at, or if the others have the same in all that are known.
 std::string BesideWhatIsWritten(const Side& side, const Side& others, const std::string& value) {
   const Classification& classification = ValueOf(side, value).classification;
   const TensorData* data = TensorOf(side, value);
@@ -112,7 +113,7 @@ std::string BesideWhatIsWritten(const Side& side, const Side& others, const std:
   const auto parts = [&](int64_t index) {
     return theirs == nullptr || index >= theirs->size() || theirs->At(index) != data->At(index);
   };
-  // A side that is not of one mind there is shown where no other element parts the two.
+  // An element in which the side's members disagree is shown only if no other element separates the sides.
   std::optional<size_t> found;
   std::pair<bool, double> highest;
   for (size_t i = 0; i < shown.size(); ++i) {
@@ -219,7 +220,7 @@ Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, 
                  ? std::string("computes a value in a way that is not explained")
                  : OfAnyValue(fmt::format("computes {} {}", Code(value), text), value);
     };
-    // Where both round inside the op, that the sums of one of them are known to be wide is not what parts them.
+    // If both sides round inside the op, the fact that one side's sums are known to be wide is not the difference.
     const Manner bare = DescribeManner(test_case, value, left, WideSums::kLeftOut);
     const bool rounds =
         bare.names_inside && bare.text == DescribeManner(test_case, value, right, WideSums::kLeftOut).text;
@@ -236,7 +237,7 @@ Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, 
   const Side& second = a_first ? b : a;
   const Deed& deed = a_first ? parting->a : parting->b;
   const Deed& other = a_first ? parting->b : parting->a;
-  // Where both do, what each does to which step is not all that is known of it: their results differ.
+  // If both sides have the same behaviour, the difference is elsewhere, since their results differ.
   if (deed == other)
     return {fmt::format("{}{} {}; {} {} the same, and {}", JoinNames(first.names), likely,
                         Verb(first, deed.singular, deed.plural), JoinNames(second.names),
@@ -266,13 +267,13 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
   const std::string changes =
       fmt::format(" Observing all steps changes {} on {}", Code(divergence.value), JoinNames(effects));
   if (steps == nullptr) return changes + ".";
-  // One of `changed` on one side of the step, and whom it parts from on the other.
+  // True if one of `changed` is on one side of the step, and a backend that it differs from is on the other.
   const auto parts = [&](const Divergence& step) {
-    // What others do on the way is no reason of its own doing: of a step the doers come first.
+    // The behaviour of other backends is no reason for a backend's own; `backends[0]` of a step has the behaviour.
     for (const size_t side : {0, 1}) {
       const Words &mine = divergence.backends[side], &other = divergence.backends[1 - side];
       const bool me = std::ranges::any_of(changed, [&](const ObservedChange& each) {
-        // With the bits of the other side its steps are no reason to part from it.
+        // If it has the bits of the other side, its steps do not explain the difference.
         return each.same_as.empty() && holds(mine, each.backend) && holds(step.backends[0], each.backend);
       });
       const bool them =
@@ -324,8 +325,8 @@ Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap) {
 
 Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                        std::span<const Cast> right) {
-  bool once_more = false;  // what one side does more often the other does too
-  // A kind of cast that is made more often is told once, by an op that makes it more often.
+  bool once_more = false;  // the other side has the more frequent casts of one side too
+  // A kind of cast that is more frequent is reported once, with an op that makes it.
   const auto only = [&](std::span<const Cast> mine, std::span<const Cast> theirs) {
     std::vector<std::string> spelled;
     std::vector<const Cast*> told;

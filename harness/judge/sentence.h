@@ -1,5 +1,4 @@
-// One plain sentence per divergence: which backends round what where, or differ in what, and an element that
-// shows it.
+// One plain sentence per divergence: which backends round or differ in what, and an element that shows it.
 #pragma once
 
 #include <span>
@@ -13,8 +12,7 @@
 
 namespace ulpscope {
 
-/// A claim, an element that shows it (": `y[0]` is 2 on a and 2.5 on b"; "" without one), and what one side does, whichever side and
-/// value it is.
+/// A claim, an element that shows it (": `y[0]` is 2 on a and 2.5 on b"; "" without one), and one side's behaviour.
 struct Sentence {
   std::string claim, witness, summary;
 
@@ -30,40 +28,38 @@ Sentence DtypeSentence(const Side& a, const Side& b, const std::string& value, s
 /// `although` is added to the side that does not round (", although its graph converts").
 Sentence PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                            std::string_view basis, std::string_view although);
-/// Of one step that each of `doers` computes otherwise than it is written, in the same way, and none of `others`: who does what,
-/// and an element that shows it beside what is written.
+/// For one step that each of `doers` computes differently from the expected, in the same way, and none of `others`.
 Sentence DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
                       std::string_view basis, std::string_view although);
-/// Of one step that nothing explains on `who`: what its numbers do show, and an element.
+/// For one step that nothing explains on `who`: findings about its errors, and an element.
 Sentence UnexplainedSentence(const Side& who, const Side& others, const std::string& value);
-/// How the value was computed, as far as the numbers tell: what they leave open is left out.
+/// How the value was computed, as far as the numbers show; open choices are left out.
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result);
 Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap);
 /// The operands of a step that gives a value in which two sides differ.
 struct DifferingOperands {
-  std::string everywhere;  ///< an operand that differs wherever the value does; empty without one
-  std::vector<std::string>
-      names;               ///< those that differ somewhere; empty where the step's operands are not known
-  int64_t from_equal = 0;  ///< elements of a carried value in which no operand differs
+  std::string everywhere;          ///< an operand that differs wherever the value does; empty without one
+  std::vector<std::string> names;  ///< those that differ somewhere; empty if the step's operands are unknown
+  int64_t from_equal = 0;          ///< elements of a carried value in which no operand differs
 };
-/// For the kinds order, bits, value, special and carried. `differences`: of every pair, one of `a` and one of `b`; that of the
-/// speakers first. Clears `has_cause` of a difference of which nothing but its size is known, and sets the summary.
+/// For the kinds order, bits, value, special and carried. `differences`: for every pair of one of `a` and one of `b`,
+/// the representatives' first. Clears `has_cause` if only the size of the difference is known; sets the summary.
 std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side& b,
                                std::span<const TensorDifference* const> differences,
                                const DifferingOperands& operands);
 /// Whether infinities can come of too large numbers alone, or of divisions by zero and the like too.
 enum class Infinity { kOverflow, kAny };
-/// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.
+/// For a value that is infinite or NaN on one side where the other is finite: side, kind and number of elements.
 Sentence RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
-/// What observing all steps changes on one backend.
+/// The effect of observing all steps on one backend.
 struct ObservedChange {
   std::string backend;
-  TensorDifference of;               ///< its value as it was asked, against the one beside its steps
-  std::vector<std::string> same_as;  ///< backends of the other side whose bits it has then
+  TensorDifference of;               ///< its value as requested, compared with the one beside its steps
+  std::vector<std::string> same_as;  ///< backends of the other side whose bits it then has
 };
-/// What the steps of another run show of a divergence: " Observing all steps changes y on A (17 of 64 elements, by up to 3 ulp);
-/// there, ...", of those `steps` in which one of `changed` does what a backend on the other side does not; else that no step tells
-/// why. `steps`: null where the divergence has a cause already.
+/// The evidence that the steps of another run give about a divergence: " Observing all steps changes y on A (17 of 64
+/// elements, by up to 3 ulp); there, ...", with those `steps` in which one of `changed` has a behaviour that a backend
+/// on the other side does not have; else no step shows the reason. `steps`: null if the divergence has a cause.
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
                                   const std::vector<Divergence>* steps);
 Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

@@ -1,4 +1,4 @@
-// Sentences of values that differ, and of which no rounding is known to be the cause.
+// Sentences about values that differ without a rounding as a known cause.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@
 namespace ulpscope {
 namespace {
 
-/// Which elements are counted: those whose numbers differ, those whose special values do, both.
+/// The elements that are counted: those whose numbers differ, those whose special values do, or both.
 enum class Counted { kNumbers, kSpecials, kAll };
 
-/// "17 of 256 elements", "17 to 20 of 256 elements" where not every pair has the same number.
+/// "17 of 256 elements", "17 to 20 of 256 elements" if pairs have different numbers.
 std::string Share(std::span<const TensorDifference* const> differences, Counted counted) {
   int64_t fewest = differences.front()->elements, most = 0;
   for (const TensorDifference* each : differences) {
@@ -36,8 +36,8 @@ std::string Share(std::span<const TensorDifference* const> differences, Counted 
                      differences.front()->elements);
 }
 
-/// What is rounded on the way and what is not, of a value that was asked as a whole or judged as one: where each intermediate is known
-/// to be the one or the other, and some are not rounded.
+/// Which intermediates of a value are rounded and which are not, for a value observed alone or judged as a whole, if
+/// each intermediate is known to be one or the other, and some are not rounded.
 std::map<std::string, Words> OnTheWay(const Classification& classification) {
   if (!classification.on_the_way.empty()) return classification.on_the_way;
   if (!classification.piece.empty() || !classification.fits || classification.models.empty()) return {};
@@ -53,7 +53,7 @@ std::map<std::string, Words> OnTheWay(const Classification& classification) {
     on_the_way[name] = {mid.none() ? "unrounded" : "rounded"};
   }
   if (!any) return {};
-  // Of steps inside an op that are not rounded nothing is said beside values that are not.
+  // Unrounded steps inside an op are not mentioned next to unrounded values.
   const auto inside = [](const auto& each) { return each.first.find('.') != each.first.npos; };
   if (values) std::erase_if(on_the_way, inside);
   const bool rounded =
@@ -67,15 +67,14 @@ const TensorData* TensorIn(const Observation* run, const std::string& value) {
   return found == run->values.end() ? nullptr : &found->second;
 }
 
-/// The element that a sentence shows, and the two backends whose numbers are shown of it: the pair that lies furthest apart.
+/// The element that a sentence shows, and the two backends whose numbers it shows: the pair that differs most.
 struct Shown {
   int64_t index = 0;
   const CaseResult *left = nullptr, *right = nullptr;
   const TensorData *of_left = nullptr, *of_right = nullptr;
 };
 
-/// Of elements that are equally far apart, the first in which each side is of one mind. Integers beyond 2^53 may part in bytes alone:
-/// `first` is shown of them.
+/// Among equally different elements, the first in which each side agrees. `first`: for integers beyond 2^53.
 Shown ShownElement(const Side& a, const Side& b, const std::string& value, bool special, int64_t first) {
   Shown shown{.index = first,
               .left = a.speaker.result,
@@ -111,7 +110,7 @@ std::string ShownValue(const CaseResult& member, const TensorData& tensor, int64
   return FormatDecimal(tensor.At(index)) + " on " + member.backend;
 }
 
-/// What every backend of a side gave.
+/// The tensors of all backends of a side.
 std::vector<const TensorData*> TensorsOf(const Side& side, const std::string& value) {
   std::vector<const TensorData*> all{&side.speaker.observation->values.at(value)};
   for (const Observation* each : side.all) {
@@ -122,7 +121,7 @@ std::vector<const TensorData*> TensorsOf(const Side& side, const std::string& va
   return all;
 }
 
-/// Which side gives zero where the other gives subnormal numbers: neither, where both do or anything else differs too.
+/// The side that gives zero where the other gives subnormal numbers: neither if both do or anything else differs too.
 enum class Flushes { kNeither, kFirst, kSecond };
 Flushes WhoFlushes(const Side& a, const Side& b, const std::string& value) {
   bool left_zero = false, right_zero = false;
@@ -145,7 +144,7 @@ std::string FlushSentence(const Side& zero, const Side& keeps, const std::string
                      Code(value));
 }
 
-/// "jax computes it as x * (1 / s)", of sides that compute a step by other steps than its own, where that tells the sides apart.
+/// "jax computes it as x * (1 / s)", for sides that compute a step in another form, if that distinguishes them.
 std::string FormsOf(const Side& a, const Side& b, const std::string& value) {
   if (ValueOf(a, value).classification.form == ValueOf(b, value).classification.form) return "";
   std::vector<std::string> clauses;
@@ -163,14 +162,14 @@ std::string FormsOf(const Side& a, const Side& b, const std::string& value) {
   return Join(clauses, ", ");
 }
 
-/// Of a step that both sides compute in one precision, how far each is from the exact result of its operands: "torch-inductor has
-/// it correctly rounded, torch-eager up to 0.73 ulp off". That is no cause, and where it is not known of every element, nothing is.
+/// How far each side is from the exact result on its operands, for a step that both compute in one precision:
+/// "torch-inductor has it correctly rounded, torch-eager up to 0.73 ulp off". No cause; empty unless known everywhere.
 std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
   const Classification &left = ValueOf(a, value).classification, &right = ValueOf(b, value).classification;
   const auto whole = [](const Classification& one) { return one.checked > 0 && one.checked == one.elements; };
   const bool left_is = left.max_ulp <= 0.5, right_is = right.max_ulp <= 0.5;
   const std::string as = FormsOf(a, b, value), forms = as.empty() ? "" : as + "; ";
-  // What is known is known of those who speak, and of all that have the same bits of it.
+  // The representatives' errors are known, and apply to all backends with the same bits.
   const auto of_one_mind = [&](const Side& side) {
     for (int64_t k = 0; k < TensorOf(side, value)->size(); ++k) {
       if (!IsShared(side, value, k)) return false;
@@ -182,7 +181,7 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
     return as.empty() ? "no cause was found" : as;
   const bool telling = left.max_ulp < kMostTellingUlp && right.max_ulp < kMostTellingUlp;
   const auto off = [&](const Classification& one) {
-    // 0.5008 is no longer 0.5, which is what correct rounding comes to.
+    // 0.5008 is no longer 0.5, the limit of correct rounding.
     const std::string ulps = Ulps(one.max_ulp);
     return telling ? (ulps == "0.5" ? "a little over 0.5" : ulps) + " ulp"
                    : fmt::format("{:.2g}", one.max_abs);
@@ -199,8 +198,7 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
                                                    Verb(is_not, "has", "have")));
 }
 
-/// "; a: accumulated in float32, stored float16; b: accumulated in 16 bits, stored float16", where each side is one backend and has a
-/// class that a person reads: no cause, but what is known of either.
+/// "; a: accumulated in float32, stored float16; b: ...", if each side is one backend with a readable class: no cause.
 std::string LabelsOf(const Side& a, const Side& b, const std::string& value) {
   constexpr size_t kReadable = 110;  // chosen: a line
   std::string text;
@@ -227,7 +225,7 @@ struct OutOfRange {
   }
 };
 
-/// Infinities, then NaNs, of `mine` where `other` is finite.
+/// Infinities, then NaNs, of `mine` in elements where `other` is finite.
 std::pair<OutOfRange, OutOfRange> CountOutOfRange(const Side& mine, const Side& other,
                                                   const std::string& value) {
   std::pair<OutOfRange, OutOfRange> counts;
@@ -274,7 +272,7 @@ std::string DifferenceSentence(Divergence* divergence, const Side& a, const Side
   if (kind == DivergenceKind::kSpecial) {
     const bool signs = std::ranges::all_of(
         differences, [](const TensorDifference* each) { return each->special == each->zero_signs; });
-    // Where one side alone gives zeros another sign than IEEE 754 does, that side is the subject.
+    // If only one side gives zeros a sign other than IEEE 754's, that side is the subject.
     const bool first = ValueOf(a, value).classification.wrong_zeros > 0,
                second = ValueOf(b, value).classification.wrong_zeros > 0;
     if (signs && first != second) {

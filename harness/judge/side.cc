@@ -1,4 +1,4 @@
-// What a sentence takes of a side.
+// The parts of a side that sentences use.
 #include "harness/judge/side.h"
 
 #include <fmt/format.h>

@@ -25,7 +25,7 @@
 
 namespace ulpscope {
 
-/// Something the contract says about a value ("" is the outcome itself), with one sentence.
+/// A contract finding about a value ("" is the outcome itself), with one sentence.
 struct Finding {
   std::string value;
   std::string sentence;
@@ -34,15 +34,15 @@ struct Finding {
 
 /// Everything that the table reads.
 struct StatusFacts {
-  std::string harness_fault;  ///< what of ours broke; empty = nothing
+  std::string harness_fault;  ///< the failure of ulpscope itself; empty = none
   enum class Reach { kReached, kNotReached } reach = Reach::kReached;
   Outcome outcome;
-  std::string taint;                               ///< what the worker left behind; empty = nothing
+  std::string taint;                               ///< traces that the worker left behind; empty = none
   std::map<std::string, double> nondeterministic;  ///< value -> spread in ulps
   std::vector<Finding> violations;
   std::vector<Deviation> live_deviations;  ///< those of this case, backend, version and date
   std::string unmet_expectation;           ///< "changed: expected X, observed Y"; empty = met or none
-  std::string unmet_value;                 ///< of which value; empty = of none
+  std::string unmet_value;                 ///< of this value; empty = of none
   std::vector<Finding> unmodelled;
   std::vector<Finding> undetermined;
 };

@@ -1,4 +1,4 @@
-// Chooses the step that bears a demand out least.
+// Chooses the step that meets a demand least.
 #include "harness/judge/step_contract.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ void AddPath(const StepsByValue& by_value, const std::string& value, std::set<st
   path->push_back(made->second);
 }
 
-/// Judged by the whole bank, from operands as they are stored. What was explained otherwise (read before its rounding, in another
-/// format, as two ops) was held against a few models alone: it excludes nothing, and confirms nothing.
+/// True if the step was judged against all candidate models, on operands as stored. A step explained otherwise (read
+/// before its rounding, in another format, as two ops) was compared with few models: no exclusion, no confirmation.
 bool IsJudgedInFull(const std::string& value, const Classification& step) {
   return !step.cuts.contains(value + ".product") && std::ranges::all_of(step.reads, [](const auto& read) {
     return read.second == std::vector<std::string>{"stored"};
@@ -85,7 +85,7 @@ std::optional<Classification> StandInFromSteps(const Case& opened, const std::st
     concern = here;
     worst = step;
   }
-  // Beside a step that is open only a violation stands.
+  // If some step is open, only a violation is conclusive.
   if (worst == nullptr || (open && concern < Concern(ContractVerdict::kViolates))) return std::nullopt;
   Classification stand_in = steps.at(worst->as);
   stand_in.piece = "steps " + worst->as;

@@ -11,7 +11,7 @@
 
 namespace ulpscope {
 
-/// How a hypothesis fell. Thousands fall at a value; the sentence is made for the few that are kept.
+/// How a hypothesis was excluded. Thousands are; the sentence is made for the few that are kept.
 struct Fallen {
   enum class How { kStore, kOrders, kBounds, kChunk, kNear } how = How::kBounds;
   size_t at = 0;        ///< of the elements that are looked at
@@ -20,17 +20,17 @@ struct Fallen {
   std::string why;      ///< kChunk, kNear
 };
 
-/// One hypothesis and how it fared.
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
   bool survived = true;
   size_t passed = 0;  ///< elements checked before it fell
   Fallen fallen;
-  /// Of those checked, the elements whose result hangs on the order, in the order of the classifier's; all of them unless `few_open`.
+  /// The checked elements that depend on the order. If too many, `few_open` is false and the list empty: all count as
+  /// open.
   std::vector<int64_t> open = {};
   bool few_open = true;
   LikelihoodResult match;
-  int further = -1;  ///< the further order of its hypothesis that gives every result
+  int further = -1;  ///< the additional order of its hypothesis that gives every result
   double probe = 0;  ///< the law on a few elements
   double log_likelihood = 0;
   double fit = 0;

@@ -1,4 +1,4 @@
-// Bounding boxes of odd elements.
+// Bounding boxes of outliers.
 #include "harness/judge/where.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::optional<Place> PlaceOf(const Shape& shape, std::span<const int64_t> looked
       inside = inside && at[axis] >= low[axis] && at[axis] <= high[axis];
     (inside ? place.inside : place.outside).push_back(element);
   }
-  // A narrow rounding leaves some values as they were: a third of the box is enough to call it one.
+  // A narrow rounding leaves some values unchanged, so a third of the box is enough.
   if (place.inside.size() * 2 > looked.size() || odd.size() * 3 < place.inside.size()) return std::nullopt;
   if (place.inside.size() == 1) {
     place.words = fmt::format("element [{}]", Join(Coordinates(odd[0], shape), ", "));

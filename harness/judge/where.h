@@ -1,4 +1,4 @@
-// Where the elements lie that one model does not explain, in words.
+// Describes in words where the elements lie that one model does not explain.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ struct Place {
   std::vector<int64_t> inside, outside;  ///< of the elements that were looked at
 };
 
-/// The smallest box that holds every `odd` element of those `looked` at; nothing where it holds most of the tensor, or
-/// is mostly filled with others. Both lists ascend.
+/// The smallest box that contains every `odd` (outlier) element of those `looked` at; nothing if it covers most of the
+/// tensor, or is mostly filled with others. Both lists ascend.
 std::optional<Place> PlaceOf(const Shape& shape, std::span<const int64_t> looked,
                              std::span<const int64_t> odd);
 

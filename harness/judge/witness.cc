@@ -24,8 +24,7 @@ int64_t IndexOf(const std::vector<int64_t>& element, const Shape& shape) {
   return index;
 }
 
-/// Whether what a step read has the same bits on both sides where element `index` of `value` comes from, as far as operands of
-/// its shape tell.
+/// True if the step's known operands of the value's shape have the same bits on both sides at element `index`.
 bool ReadTheSame(const Side& mine, const Side& rival, const std::string& value, int64_t index) {
   const Shape& shape = TensorOf(mine, value)->shape;
   for (const auto& [operand, words] : ValueOf(mine, value).classification.reads) {
@@ -51,9 +50,9 @@ std::vector<int64_t> ProvingElements(const Side& mine, const Side& rival, const 
   return proving;
 }
 
-/// An element where the sides differ: best one where that is what is said of the first side's doing, then one where they computed
-/// it from the same, then one that a model of the rival cannot give, then the one in which they lie furthest apart, then one in
-/// which each side is of one mind. A side that nothing explains is said to be off by so much: there the distance counts first.
+/// An element in which the sides differ, preferably one that shows the first side's behaviour, then one computed from
+/// the same operands, one that a model of the rival excludes, the largest difference, one in which each side's members
+/// agree. For an unexplained side, whose sentence states a distance, elements that models exclude do not count.
 std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std::string& value) {
   const TensorData *a = TensorOf(mine, value), *b = TensorOf(rival, value);
   if (a == nullptr || b == nullptr || a->shape != b->shape || a->dtype != b->dtype) return std::nullopt;

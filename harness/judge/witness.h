@@ -1,4 +1,4 @@
-// Witness: the element that shows what a sentence says, with the numbers of both sides.
+// Witness: the element that shows a finding, with the numbers of both sides.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace ulpscope {
 
-/// Whether all of a side have the same there.
+/// True if all members of a side have the same there.
 bool IsShared(const Side& side, const std::string& value, int64_t index);
-/// " on jax" where not all of the side have what is shown of one.
+/// " on jax" if not all of the side have the shown element.
 std::string OnWhom(const Side& side, const std::string& value, int64_t index);
 /// ": `product[0,3]` is 2.5 on jax and 2.4375 on torch-eager".
 std::string Witness(const Side& first, const Side& second, const std::string& value);

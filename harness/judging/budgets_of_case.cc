@@ -21,14 +21,14 @@
 namespace ulpscope {
 namespace {
 
-/// The most that the hybrids of one value on one backend cost, in terms (ExactRest::Work) of kHybridsAtOnce hybrids each: seconds where two
-/// backends differ in it, and a moment where none does.
+/// The most that the hybrids of one value on one backend cost, in terms (ExactRest::Work) of kHybridsAtOnce hybrids
+/// each: seconds if two backends differ in it, else a moment.
 constexpr int64_t kMostTerms = int64_t{1} << 25, kCheapTerms = int64_t{1} << 16;
 
 /// Step -> steps that it reads before they were rounded to their dtype, and in no other way.
 using UnroundedReads = std::map<std::string, std::vector<std::string>>;
 
-/// The stored intermediates of one value on one backend.
+/// The stored intermediates before one value on one backend.
 struct StoredBy {
   std::vector<StoredStep> steps = {};
   UnroundedReads unrounded = {};
@@ -36,7 +36,7 @@ struct StoredBy {
   bool at_stored_values = false;
 };
 
-/// One value of backends that stored the same.
+/// One value, shared by all backends that stored the same bits.
 struct ToBook {
   const std::string& value;
   const TensorData& own;
@@ -58,7 +58,7 @@ class BudgetOfValue {
     }
   }
 
-  /// Nothing where it costs more than is spent.
+  /// Nothing if it costs more than allowed.
   std::optional<ErrorBudget> Book() {
     ErrorBudget budget;
     if (elements_.empty() || !AreNumbers(walk_.end))
@@ -92,8 +92,8 @@ class BudgetOfValue {
     return budget;
   }
 
-  /// The steps with errors that are booked by themselves, at most `most` with the value itself and the exact program; the others, of
-  /// which the number is returned, have smaller errors.
+  /// Chooses the steps whose errors are booked separately: at most `most`, counting the value itself and the exact
+  /// program. Returns the number of the others, whose errors are smaller.
   int64_t Choose(int64_t most) {
     const std::vector<StoredStep>& steps = rest_.steps();
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -112,7 +112,7 @@ class BudgetOfValue {
     return static_cast<int64_t>(erring_.size() - chosen_.size());
   }
 
-  /// A step that others read unrounded is given where the last of them is.
+  /// A step that others read unrounded has the place of the last of them.
   void FindTurns() {
     const std::vector<StoredStep>& steps = rest_.steps();
     for (size_t i = 0; i < steps.size(); ++i) turns_.push_back(i);
@@ -124,7 +124,7 @@ class BudgetOfValue {
     }
   }
 
-  /// False where a hybrid is no number.
+  /// False if a hybrid is no number.
   bool Walk() {
     const std::vector<StoredStep>& steps = rest_.steps();
     HybridOfSteps hybrid{.given = std::vector<bool>(steps.size(), false)};
@@ -277,7 +277,7 @@ class BudgetsOfCase {
     return budgets;
   }
 
-  /// Whether the steps of a participant, by number, are known and so few elements that looking at them costs next to nothing.
+  /// True if the steps of a participant, by number, are known and few enough to cost next to nothing.
   bool IsSmall(size_t number) const {
     if (!what_.opened[number]) return false;
     int64_t elements = 0;
@@ -291,7 +291,7 @@ class BudgetsOfCase {
     });
   }
 
-  /// Of a participant, by number: all steps, where observing them leaves the value as it is; else what its program stores anyway.
+  /// For a participant: all steps, if observing them keeps the value; else the values that its program stores anyway.
   Result<StoredBy> StoredOf(size_t number, const std::string& value) const {
     StoredBy found;
     const std::optional<OpenedRecord>& opened = what_.opened[number];
@@ -322,7 +322,7 @@ class BudgetsOfCase {
     }
   }
 
-  /// Nothing where the value has no exact result, or costs more than it is worth.
+  /// Nothing if the value has no exact result, or costs more than allowed.
   Result<std::optional<ErrorBudget>> BudgetOf(const std::string& value, const TensorData& own,
                                               const StoredBy& stored) {
     std::optional<ErrorBudget> budget;

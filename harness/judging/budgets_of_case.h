@@ -9,8 +9,8 @@
 
 namespace ulpscope {
 
-/// One for each value and backends that stored the same, from what the run recorded: of the values that `ledgers` are of, and of the others
-/// where they cost next to nothing. `asked`: of the program as it was asked. An error where what is recorded cannot be read.
+/// One budget for each value and group of backends that stored the same bits, from recorded data: for the values of
+/// `ledgers`, and for cheap others. `asked`: classifies the requested program. Error: the record cannot be read.
 Result<std::vector<ErrorBudget>> BudgetsOf(const RunToJudge& run, const CaseToBook& what,
                                            std::span<const Ledger> ledgers, CaseClassifier* asked);
 

@@ -21,16 +21,15 @@
 namespace ulpscope {
 namespace {
 
-/// Terms of sums that judging several steps as one may cost: a second or so where they are observed only, minutes where
-/// a contract or an expectation asks.
+/// The most terms of sums for judging several steps as one: a second or so, and minutes for a contract or expectation.
 constexpr int64_t kJointWork = int64_t{1} << 28, kDemandedWork = int64_t{1} << 34;
-/// What it may cost to say which plain program gives the results of a value that was not judged as one.
+/// The most terms for finding the plain program that gives the results of a value that was not judged as one.
 constexpr int64_t kNaturalWork = int64_t{1} << 26;
-/// Elements of a large program whose errors are measured, whatever that costs.
+/// Elements of a large program whose errors are measured, whatever the cost.
 constexpr int64_t kFewestMeasured = 16;
 
-/// Where every result is exact, no rounding on the way shows, whichever there was. Otherwise some hundred ways to sum and to round are
-/// tried, of which two part in half of the results or more: 2^-32 times some hundred is once in some ten millions.
+/// If every result is exact, no intermediate rounding is visible. Otherwise some hundred ways to sum and to round are
+/// tried, of which two differ in half of the results or more: 2^-32 times some hundred is once in ten millions.
 bool TellsAlone(const Classification& fits, const TensorData& observed) {
   constexpr size_t kManyNumbers = 32;  // derived: above
   if (fits.reproduced < 1 || fits.checked < fits.elements) return false;
@@ -299,7 +298,7 @@ void CaseClassifier::DoubtViolations(const std::map<std::string, TensorData>& va
 }
 
 bool CaseClassifier::IsStepOfManyModels() const {
-  // A dtype that is expected is read off the result; a facet is decided by all models.
+  // The result states its dtype; all models decide a facet.
   if (!IsOneStep(case_) || !case_.companion_of.empty() || SpeaksOfFacets(case_)) return false;
   const auto shape = oracle_->Describe(case_.program.front().as);
   return shape && shape->most_models >= kManyModels;
@@ -327,7 +326,7 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       classified.values = StepByStep(values);
     } else if (oracle_ != nullptr) {
       using Evidence = ClassifyOptions::Evidence;
-      // What companions are likely to say is not asked: they are there to prove.
+      // Auxiliary inputs exist to prove, so likelihood is not evaluated for them.
       ClassifyOptions options;
       options.evidence = case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard;
       options.ordinary = IsOrdinary(case_);
@@ -344,8 +343,8 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
         const auto shape = oracle_->Describe(name);
         if (demand != demands.end() && shape) own.named = RoundingsNamed(demand->second, shape->operands);
         Classification found = ClassifyValue(*oracle_, name, data, own);
-        // Whatever a contract does not name may be anything. Of all facets only the store has words that the bank does not list and
-        // that show in every result: they are asked where without them nothing that the contract allows is left.
+        // Facets that a contract does not name may be anything. Only the output rounding has words outside the
+        // candidate models that show in every result: they are tested if otherwise nothing allowed is left.
         if (demand != demands.end() && !demand->second.facets.contains("out") &&
             JudgeFacets(demand->second, found) == ContractVerdict::kViolates && IsMeasured(found.kind)) {
           own.any_store_of = &demand->second;

@@ -21,61 +21,59 @@
 
 namespace ulpscope {
 
-/// Classifies observations of one case; its oracle is opened once, and equal bits are classified once:
-/// backends that differ in a knob mostly agree. Not for use by several threads at a time.
+/// Classifies observations of one case. Its oracle is opened once, and equal bits are classified once, since backends
+/// that differ in a knob mostly agree. Not for use by several threads at a time.
 class CaseClassifier {
  public:
   CaseClassifier(const Case& test_case, int64_t seed, OracleEngine engine = OracleEngine::kFast)
       : case_(test_case), seed_(seed), engine_(engine) {}
-  /// The shape that the program gives a value; nothing where no oracle says it.
+  /// The shape that the program gives a value; nothing if no oracle knows it.
   std::optional<Shape> ShapeOf(const std::string& value);
-  /// Of an opened program each step by itself; of a case that has one, what is demanded; of all others every value.
+  /// Classifies an instrumented program step by step, and another case by its demanded values, or else every value.
   Classified Classify(const Observation& observation);
   /// `names` alone, each as one joint model of the whole program.
   Classified ClassifyJointly(const Observation& observation, const std::set<std::string>& names);
-  /// Of an opened program: what was rounded on the way to each of these values, as `observation` of the program that was
-  /// asked has them (harness/judge/asked.h); those of which nothing is known are left out.
+  /// For an instrumented program: the intermediate roundings before each of these values, as `observation` of the
+  /// requested program has them (harness/judge/asked.h). Values without a finding are left out.
   Classified ClassifyAsAsked(const Observation& observation, const std::set<std::string>& names);
-  /// Elements, by value, in which backends differ: they are looked at besides the sample (harness/judge/local.h). `sizes`: of these
-  /// values.
+  /// Elements, by value, in which backends differ, to be added to the sample (harness/judge/local.h), and values'
+  /// sizes.
   void LookAt(std::map<std::string, std::vector<int64_t>> elements,
               const std::map<std::string, int64_t>& sizes);
-  /// Those that no sample holds.
+  /// Those that are in no sample.
   const std::map<std::string, std::vector<int64_t>>& BeyondSample() const { return beyond_sample_; }
-  /// The form in which a step was computed, where that is not its own and the elements in which backends differ show it: what an
-  /// earlier look at one backend alone could not know.
+  /// Names the form of a step that was not computed in its own, if elements in which backends differ show it.
   void NameForms(const Observation& observation, Classified* classified);
-  /// Puts the errors of a value against the exact result of the whole program into `result`, of as many elements as a moment allows:
-  /// the same quantity for every backend, however its value was judged.
+  /// Puts the errors of a value against the exact result of the whole program into `result`, for as many elements as a
+  /// moment allows: the same quantity for every backend, however its value was judged.
   void MeasureWhole(const std::string& value, const TensorData& observed, Classification* result);
-  /// Which of two results of `value` is nearer to the exact result of the whole program, in which casts between floating dtypes round nothing
-  /// either: else a backend that leaves a cast out, and is the nearer for it, would seem to err.
+  /// Which of two results of `value` is nearer to the exact result of the whole program without its casts between
+  /// floating dtypes: with them, a backend that leaves a cast out, and is the nearer for it, would seem to err.
   std::optional<Nearness> NearnessOf(const std::string& value, const TensorData& a, const TensorData& b);
   /// Elements of a value with their exact results in that program, as many as a moment allows; null without an oracle of it.
   const ExactElements* UnroundedOf(const std::string& value, const Shape& of);
-  /// Of a program as it was asked: whether `value` is infinite or NaN where the exact result is not.
+  /// For a requested program: whether `value` is infinite or NaN although the exact result is not.
   std::optional<NonFinite> FindNonFiniteValue(const std::string& value, const TensorData& observed);
-  /// Of an opened program, or one of a single step: the steps on the way to `value` in which infinities and NaNs begin.
+  /// For an instrumented program, or one of a single step: the steps before `value` in which infinities and NaNs begin.
   std::vector<NonFinite> FindBirthsOf(const std::string& value,
                                       const std::map<std::string, TensorData>& values);
-  /// What its oracle has done so far.
   OracleCounts Counts() const;
 
-  /// Opens oracles of this case's engine. This outlives it.
+  /// Opens oracles with this case's engine. This object must outlive it.
   OpenPiece PieceOracle() const;
 
  private:
-  /// Of values that are too many steps to be judged as one: whether honest arithmetic with or without roundings in between
-  /// gives nearly all of their bits. It excludes nothing.
+  /// For values after too many steps to be judged as one: whether conforming arithmetic with or without intermediate
+  /// roundings gives nearly all of their bits. It excludes nothing.
   void SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,
                    Classified* classified);
-  /// What no model of the whole explains, by the ops that some framework makes of its one.
+  /// Explains results that no model of the whole explains by the ops that some framework uses instead.
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
-  /// No violation is proved where the ops that some framework makes of the one give the results as the contract asks.
+  /// Withdraws a proved violation if the ops that some framework uses instead give the results under the contract.
   void DoubtViolations(const std::map<std::string, TensorData>& values, Classified* classified);
-  /// Of one step that is not computed as it is written, what that gives.
+  /// Records the expected results of a single step that deviates from them.
   void ShowWritten(const std::map<std::string, TensorData>& values, Classified* classified);
-  /// A program of one step, of which nothing is demanded, and which has many models (harness/judge/local.h).
+  /// True for a program of one step without demands that has many models (harness/judge/local.h).
   bool IsStepOfManyModels() const;
   std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);
   Classified ClassifyBits(const std::map<std::string, TensorData>& values);
@@ -89,7 +87,7 @@ class CaseClassifier {
   const Case& Program() const { return settled_ ? *settled_ : case_; }
 
   const Case& case_;
-  std::optional<Case> settled_;  ///< of an opened program (harness/casefile/open.h)
+  std::optional<Case> settled_;  ///< of an instrumented program (harness/casefile/open.h)
   int64_t seed_;
   OracleEngine engine_;
   std::vector<std::pair<std::map<std::string, TensorData>, Classified>> done_;
@@ -99,17 +97,17 @@ class CaseClassifier {
   std::map<std::string, ExactElements> unrounded_;
   std::unique_ptr<CaseOracle> oracle_;
   std::unique_ptr<CaseOracle>
-      unrounded_oracle_;  ///< of UnroundedOf; null before it is asked, and where there is none
+      unrounded_oracle_;  ///< of UnroundedOf; null before its first use, and if there is none
   bool unrounded_opened_ = false;
   std::string no_oracle_;  ///< why there is none
   std::string no_inputs_;
-  OracleCounts pieces_;  ///< what the oracles of single steps have done
+  OracleCounts pieces_;  ///< the work of single steps' oracles
   bool opened_ = false;
 };
 
 std::string_view Name(OracleEngine engine);  ///< fast boost
 
-/// What the steps give that cast to a floating dtype.
+/// The results of steps that cast to a floating dtype.
 std::set<std::string> FloatingCasts(const Case& c);
 
 }  // namespace ulpscope

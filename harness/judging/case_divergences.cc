@@ -32,7 +32,7 @@ const TensorData* FindValueOf(const Observation& observation, const std::string&
   return Lookup(observation.values, name);
 }
 
-/// Where the backends of `stepwise` part at single steps; those that did not complete take part where all others do.
+/// The single steps at which the backends of `stepwise` differ. Others take part if none of them completed.
 std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector<Participant>& participants,
                                         const std::vector<std::optional<OpenedRecord>>& opened,
                                         const std::set<std::string>& stepwise) {
@@ -52,7 +52,7 @@ std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector
     observations.push_back(*participants[i].observation);
     if (opened[i]) {
       CaseResult& result = results.back();
-      // Gradients are no values of steps: they are compared as they were asked.
+      // Gradients are not values of steps: they are compared in the requested program.
       const CaseResult& asked = *participants[i].result;
       result.values.clear();
       result.value_order.clear();
@@ -74,7 +74,7 @@ std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector
   return FindDivergences(test_case, shown, JudgedAs::kStepByStep, {}, observed);
 }
 
-/// Those of its backends on which its value is another one where the steps are observed.
+/// The backends of the divergence whose value changes if the steps are observed.
 std::vector<ObservedChange> ChangedIn(const Divergence& divergence,
                                       const std::vector<Participant>& participants,
                                       const std::vector<std::optional<OpenedRecord>>& opened,
@@ -104,7 +104,7 @@ std::vector<ObservedChange> ChangedIn(const Divergence& divergence,
   return who;
 }
 
-/// Those whose steps are known, and say what was asked.
+/// The backends whose steps are known and are evidence about the requested program.
 std::set<std::string> Stepwise(const Case& test_case, const std::vector<Participant>& participants,
                                const std::vector<std::optional<OpenedRecord>>& opened) {
   const std::set<std::string> demanded = DemandedValues(test_case);
@@ -118,7 +118,7 @@ std::set<std::string> Stepwise(const Case& test_case, const std::vector<Particip
   return stepwise;
 }
 
-/// The ledger of its value and sides whose entries are all of steps, not only of the one that gives that value; null without one.
+/// The ledger of the divergence's value and sides, if its entries are all of steps and not all of the value's own step.
 const Ledger* BookedLedger(std::span<const Ledger> ledgers, const Divergence& divergence) {
   const auto found = std::ranges::find_if(ledgers, [&](const Ledger& each) {
     const auto is_of = [&](std::string_view step) {
@@ -138,7 +138,7 @@ std::vector<Divergence> FindCaseDivergences(const Case& test_case,
                                             const std::vector<std::optional<OpenedRecord>>& opened,
                                             const std::optional<Case>& opened_case) {
   std::vector<Divergence> divergences;
-  // They are compared step by step; the others, and these with them, as far as they were asked.
+  // These backends are compared step by step; the others, and these with them, in the requested values.
   const std::set<std::string> stepwise =
       opened_case ? Stepwise(test_case, participants, opened) : std::set<std::string>();
   const auto completed = static_cast<size_t>(std::ranges::count_if(participants, [](const Participant& each) {

@@ -1,4 +1,4 @@
-// Where the backends of one case part: at single steps where those are known, else at the values that were asked.
+// Finds the divergences of one case: at single steps if those are known, else at the requested values.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@
 
 namespace ulpscope {
 
-/// `opened` has an entry for each of `participants`; `opened_case`: whether the case has an opened program.
+/// `opened` has an entry for each of `participants`; `opened_case`: whether the case has an instrumented program.
 std::vector<Divergence> FindCaseDivergences(const Case& test_case,
                                             const std::vector<Participant>& participants,
                                             const std::vector<std::optional<OpenedRecord>>& opened,
                                             const std::optional<Case>& opened_case);
 
-/// Adds to what differs for no cause that was found. Where a ledger of it is booked: how many steps do otherwise. Else, on a backend
-/// that computes otherwise where its steps are observed: what those steps show there, said as that.
+/// Adds to each difference without a known cause: the number of deviating steps if a ledger books it; else, on a
+/// backend whose instrumented program computes something else, the findings about those steps, labelled as such.
 void TellObservedSteps(const Case& test_case, const std::vector<Participant>& participants,
                        const std::vector<std::optional<OpenedRecord>>& opened,
                        std::span<const Ledger> ledgers, std::vector<Divergence>* divergences);

@@ -82,7 +82,7 @@ class CaseOfRun {
   }
 
  private:
-  /// Where a limit of time comes first, the case is judged all the same, and says that it is not booked.
+  /// If a time limit comes first, the case is still judged, and the report states that it is not booked.
   Result<void> BookLedgers(const std::vector<Participant>& participants) {
     const CaseToBook to_book{.test_case = case_,
                              .opened_case = opened_case_,
@@ -108,7 +108,7 @@ class CaseOfRun {
     return {};
   }
 
-  /// The elements in which a backend differs from the first one that has the value: of many elements a sample holds few of them.
+  /// The elements in which a backend differs from the first one that has the value: a sample of many holds few of them.
   void LookAtDifferences() {
     constexpr int64_t kMostElements = 256;  // chosen: more than any sample of a step holds
     std::map<std::string, std::set<int64_t>> differing;
@@ -139,7 +139,7 @@ class CaseOfRun {
     opened_classifier_.LookAt(std::move(elements), sizes);
   }
 
-  /// Where infinities and NaNs of observed values begin: data of the result, and the sentence that is added to a divergence of them.
+  /// Records where infinities and NaNs of observed values begin: data of the result, and text for their divergence.
   void NoteNonFinite(const std::string& backend, const Observation& observation,
                      const std::optional<OpenedRecord>& opened, CaseResult* result) {
     for (const std::string& name : result->value_order) {
@@ -170,7 +170,7 @@ class CaseOfRun {
     }
   }
 
-  /// `whole`: the value at whose end it shows, where that has an exact result.
+  /// `whole`: the value in which it shows at the end, if that has an exact result.
   static NonFiniteBirth BirthOf(const NonFinite& born, const std::optional<NonFinite>& whole) {
     const auto element = [](const NonFinite& of) {
       return SpecialElement{.value = of.value, .at = of.first, .observed = of.observed, .exact = of.exact};
@@ -185,7 +185,7 @@ class CaseOfRun {
     return birth;
   }
 
-  /// One that is known of another value already is of this one too.
+  /// A birth known from another value is also this value's.
   static void AddBirth(const std::string& value, NonFiniteBirth birth,
                        std::vector<NonFiniteBirth::Spread> spread, std::vector<NonFiniteBirth>* all) {
     for (NonFiniteBirth& known : *all) {
@@ -211,7 +211,7 @@ class CaseOfRun {
       divergence->sentence += fmt::format(" On {} it begins where {}.", JoinNames(backends), birth);
   }
 
-  /// A difference of which no relation speaks is told by its size alone.
+  /// A difference that no relation covers is reported by its size alone.
   void CoverTheRest(const std::vector<Participant>& participants) {
     const size_t before = judged_.divergences.size();
     for (const AccountEntry& entry : judged_.account) {
@@ -252,7 +252,7 @@ class CaseOfRun {
     return {};
   }
 
-  /// What was not asked of the whole program, from its steps; where there are none, from the whole program after all.
+  /// Classifies the remaining values from their steps, or, if there are none, from the whole program after all.
   void Complete(const std::string& backend, const Observation& observation,
                 const std::optional<OpenedRecord>& opened, Classified* classified) {
     std::set<std::string> jointly;
@@ -264,7 +264,7 @@ class CaseOfRun {
         jointly.insert(name);
     }
     if (jointly.empty()) return;
-    // Where observing the steps changes what is computed: what was rounded on the way, if anything says it.
+    // If observing the steps changes what is computed: the intermediate roundings, if they can be found.
     Classified rest;
     if (opened) rest = opened_classifier_.ClassifyAsAsked(observation, jointly);
     for (const auto& [name, found] : rest.values) jointly.erase(name);
@@ -289,7 +289,7 @@ class CaseOfRun {
   std::vector<RecordedResult> records_;              ///< of the backends that were reached
   std::vector<std::optional<OpenedRecord>> opened_;  ///< one each
   std::map<std::pair<std::string, std::string>, std::string>
-      births_;                     ///< (backend, value) -> where it becomes infinite or NaN
+      births_;                     ///< (backend, value) -> the place where it becomes infinite or NaN
   std::vector<size_t> result_of_;  ///< one each: its place in the results
   JudgedCase judged_;
 };

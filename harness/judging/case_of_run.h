@@ -19,13 +19,13 @@ struct JudgedCase {
   std::vector<Ledger> ledgers;
   std::vector<ErrorBudget> budgets;
   std::vector<KnobComparison> knobs;
-  std::vector<std::string> left_out;  ///< what a limit of time left out, a phrase each
+  std::vector<std::string> left_out;  ///< the results that a time limit left out, a phrase each
 };
 
-/// An error where what is recorded cannot be read.
+/// Error: the record cannot be read.
 Result<JudgedCase> JudgeCaseOfRun(const RunToJudge& run, const Case& test_case);
 
-/// What a report says of a case for whose judgement there was no time.
+/// The report entry for a case that there was no time to judge.
 JudgedCase CaseNotJudged(const RunToJudge& run, const Case& test_case);
 
 }  // namespace ulpscope

@@ -1,4 +1,4 @@
-// What a case's companions say.
+// Collects the results of a case's auxiliary inputs.
 #include "harness/judging/companion_results.h"
 
 #include <list>

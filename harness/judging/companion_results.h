@@ -1,5 +1,4 @@
-// The companions of a case (harness/casefile/prove.h): the same program on further inputs, which tell apart what its own
-// data do not.
+// The auxiliary inputs of a case (harness/casefile/prove.h), which distinguish models that its own data does not.
 #pragma once
 
 #include <string>
@@ -16,11 +15,9 @@ class CompanionResults {
   /// `run` outlives it.
   CompanionResults(const RunToJudge& run, const Case& test_case);
   bool empty() const { return all_.empty(); }
-  /// What `backend` showed on them, joined with what it showed on the case's own data. What of ours broke goes into
-  /// `fault`.
+  /// Joins `backend`'s results on the auxiliary inputs with those on the case's own data. `fault`: ulpscope's failure.
   Result<Proof> Join(const Case& test_case, const std::string& backend, const Observation& own,
                      const Classified& classified, std::string* fault);
-  /// What their oracles have done so far.
   OracleCounts Counts() const;
 
  private:

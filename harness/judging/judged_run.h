@@ -1,4 +1,4 @@
-// A recorded run, judged: what `judge`, `report`, `diff` and `merge` read from a run folder.
+// A recorded run, judged: read by `judge`, `report`, `diff` and `merge` from a run folder.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ struct JudgedRun {
   std::shared_ptr<RunLock> lock = {};  ///< kAnew: of its folder, into which the reports go
 };
 
-/// Where the classifications come from: `judge` asks the oracle anew, and records what it says.
+/// The source of the classifications: `judge` queries the oracle again, and records the answers.
 enum class Source { kRecorded, kAnew };
 
-/// Reads and judges the run in `folder`. `cases`: files in the place of the cases as they were run. What takes longer
-/// than `limit_minutes` (0: nothing does) is left out, and listed in the report.
+/// Reads and judges the run in `folder`. `cases`: files that replace the recorded cases. Cases that would take longer
+/// than `limit_minutes` (0: no limit) are left out and listed in the report.
 Result<std::unique_ptr<JudgedRun>> JudgeRecorded(const std::string& folder,
                                                  const std::vector<std::string>& cases, Source source,
                                                  double limit_minutes = 0);

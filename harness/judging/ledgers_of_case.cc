@@ -29,7 +29,7 @@ namespace {
 
 bool IsModelled(const Classification& judged) { return judged.kind != ClassificationKind::kUnmodelled; }
 
-/// The steps of one backend: what each was judged as, from its own operands.
+/// One backend's steps, with the classification of each on its own operands.
 using StepsOfBackend = std::map<std::string, Classification>;
 
 class LedgersOfCase {
@@ -67,7 +67,7 @@ class LedgersOfCase {
     for (LedgerEntry& each : ledger.entries) {
       if (ledger.carrier.empty() || each.step.empty()) {
         each.causes = CausesAsAsked(entry.value, a, b);
-        // Beside steps, that the value differs is no cause of it.
+        // Next to entries for steps, the difference of the value itself is no cause.
         if (!ledger.carrier.empty() && !each.IsExplained()) each.causes.clear();
         continue;
       }
@@ -91,7 +91,7 @@ class LedgersOfCase {
     }
   }
 
-  /// What settings of `backend` do to how far it is from `other`.
+  /// Adds the effect of `backend`'s settings on its distance from `other`.
   static void AddRemedies(const std::string& backend, const RecordedWalk* walk, const TensorData& other,
                           Ledger* ledger) {
     if (walk == nullptr) return;
@@ -110,7 +110,7 @@ class LedgersOfCase {
     }
   }
 
-  /// The number of a participant that is there.
+  /// The number of an existing participant.
   size_t NumberOf(const std::string& backend) const {
     const auto found = std::ranges::find_if(
         what_.participants, [&](const Participant& each) { return each.result->backend == backend; });
@@ -172,7 +172,7 @@ class LedgersOfCase {
     return &*outside_;
   }
 
-  /// What `backend` does in `step`, set against what the carrier gives there from the same operands; nothing where those are the same.
+  /// The difference of `backend` in `step` from the carrier's result on the same operands; nothing if they are equal.
   Result<std::optional<LedgerCause>> CauseOf(const std::string& step, const std::string& backend,
                                              const RecordedWalk& walk) {
     const auto known = causes_.find({step, backend});
@@ -195,7 +195,7 @@ class LedgersOfCase {
     const Classification& judged;
   };
 
-  /// The difference of `own`, whose values are `observed`, from `other`, which gives `again` for the step from the same operands.
+  /// The difference of `own` (values: `observed`) from `other`, which gives `again` for the step on the same operands.
   std::optional<LedgerCause> Compare(const std::string& step, const OneSide& own, const OneSide& other,
                                      const Observation& observed, const TensorData& again) const {
     Observation carried = observed;
@@ -216,7 +216,7 @@ class LedgersOfCase {
     return cause;
   }
 
-  /// Of a program that was observed at its stored values alone: what one of them shows of the steps since the ones before it.
+  /// For a program observed only at its stored values: what one of them shows of the steps since the previous one.
   Result<std::optional<LedgerCause>> CauseOfKernel(const std::string& step, const std::string& backend,
                                                    const RecordedWalk& walk) {
     const TensorData &stored = walk.stored.at(step), &again = walk.again.at(step);
@@ -245,14 +245,14 @@ class LedgersOfCase {
     } else if (const auto found = JudgeAsAsked(kernel.program, kernel.inputs, step, stored, open, &counts)) {
       cause = CauseOfRoundings(*found, step, backend, walk.carrier);
     } else if (auto oracle = open(kernel.program, kernel.inputs, {.natural = true})) {
-      // Sums in float32 and the roundings of the program: where both sides conform to that, orders or last bits differ.
+      // Sums in float32 and the program's roundings: if both sides conform to that, orders or last bits differ.
       const Classification own = ClassifyValue(**oracle, step, stored),
                            other = ClassifyValue(**oracle, step, again);
       if (IsModelled(own) && IsModelled(other)) cause = compared(own, other);
       counts += (*oracle)->Counts();
     }
     if (!cause || !cause->is_explained) {
-      // The kernel that computes this value may have computed the stored values that it reads, and have them unrounded.
+      // The same kernel may have computed the stored values that it reads, and use them unrounded.
       const NamedTensors earlier = WithoutComputed(before, kernel);
       if (earlier.size() < before.size()) {
         const GivenProgram wider = ULPSCOPE_TRY(KernelOf(step, earlier));
@@ -267,11 +267,11 @@ class LedgersOfCase {
   /// The steps that compute `step` from values that are known.
   Result<GivenProgram> KernelOf(const std::string& step, const NamedTensors& known) {
     GivenProgram kernel = WithGiven(*what_.opened_case, ULPSCOPE_TRY(Inputs()), known, {step});
-    kernel.program.observe = ComputedValues(kernel.program);  // an oracle knows of what is observed alone
+    kernel.program.observe = ComputedValues(kernel.program);  // an oracle knows only observed values
     return kernel;
   }
 
-  /// `known` without what `kernel` reads of it in 16 bits, products apart: libraries compute those.
+  /// `known` without the 16-bit operands of `kernel`, except products, which libraries compute.
   NamedTensors WithoutComputed(const NamedTensors& known, const GivenProgram& kernel) const {
     NamedTensors left;
     for (const auto& [name, tensor] : known) {
@@ -301,7 +301,6 @@ class LedgersOfCase {
     return *inputs_;
   }
 
-  /// One step as a result of its own.
   CaseResult ResultOf(const std::string& step, const std::string& backend, const Classification& judged,
                       const Observation& observation) const {
     const TensorData& tensor = observation.values.at(step);
@@ -314,7 +313,7 @@ class LedgersOfCase {
     return result;
   }
 
-  /// Of several divergences of one step the one that explains it.
+  /// If there are several divergences of one step, the one that explains it.
   static std::optional<LedgerCause> Better(std::optional<LedgerCause> a, LedgerCause b) {
     if (a && (a->is_explained || !b.is_explained)) return a;
     return b;
@@ -327,7 +326,7 @@ class LedgersOfCase {
             .sentence = divergence.sentence};
   }
 
-  /// Of what no step accounts for: what is said of the value as it was asked.
+  /// The causes of a difference that no step accounts for: the findings about the requested value.
   std::vector<LedgerCause> CausesAsAsked(const std::string& value, const std::string& a,
                                          const std::string& b) const {
     const auto modelled = [&](const std::string& backend) {

@@ -1,4 +1,4 @@
-// The differences of one case, booked step by step, with what its divergences say of each step.
+// Books the differences of one case step by step, with the divergences found at each step.
 #pragma once
 
 #include <optional>
@@ -21,13 +21,13 @@ struct CaseToBook {
   std::span<const Divergence> divergences;
 };
 
-/// Of the program as it was asked, and of the opened one.
+/// Classifiers of the requested program and of the instrumented one.
 struct CaseClassifiers {
   CaseClassifier &asked, &opened;
 };
 
-/// One for each entry of `account` whose sides have one dtype and shape, in its order. The opened program is asked
-/// of a carrier that is no participant. An error where what is recorded cannot be read.
+/// One ledger for each entry of `account` whose sides have one dtype and shape, in its order. A carrier that is no
+/// participant is classified by the instrumented program. Error: the record cannot be read.
 Result<std::vector<Ledger>> LedgersOf(const RunToJudge& run, const CaseToBook& what,
                                       std::span<const AccountEntry> account,
                                       const CaseClassifiers& classifiers);

@@ -1,4 +1,4 @@
-// What the steps of a program show.
+// Finds the evidence that the steps of a program give.
 #include "harness/judging/opened_record.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ void TellSteps(const std::vector<Step>& steps, const OpenedRecord& here,
   }
 }
 
-/// Whether the run has values of the requested program that this backend stores anyway. They are evidence of that program; the steps of
-/// another one, in which all of them are observed, are not.
+/// Whether the run has the values of the requested program that this backend stores anyway. They are evidence about
+/// that program; the steps of an instrumented program that differs from it are not.
 Result<bool> IsBookedAtStored(const RunToJudge& run, const std::string& id, const std::string& backend) {
   const auto found = ULPSCOPE_TRY(run.FindHybrids(id, backend));
   return found && !WalkOf(*found).stored.empty();

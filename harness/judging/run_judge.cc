@@ -47,7 +47,7 @@ Result<const Case*> FindCase(const std::string& id, const RunHeader& header, con
   return test_case;
 }
 
-/// In the order of the run. Companions and opened programs are judged with the case that they belong to.
+/// In the order of the run. Auxiliary inputs and instrumented programs are judged with the case that they belong to.
 Result<std::vector<const Case*>> CasesOf(const RecordedRun& run, const Workspace& workspace) {
   const CaseIndex index(workspace);
   std::vector<const Case*> cases;
@@ -94,7 +94,7 @@ void NoteLines(const std::vector<Step>& steps, std::map<std::string, int>* lines
   }
 }
 
-/// Files in the current folder are named from there, as whoever reads annotations looks for them.
+/// Files in the current folder get relative names, which is where readers of annotations look for them.
 std::map<std::string, CasePlace> PlacesOf(const std::vector<const Case*>& cases) {
   std::map<std::string, CasePlace> places;
   std::error_code error;
@@ -111,7 +111,7 @@ std::map<std::string, CasePlace> PlacesOf(const std::vector<const Case*>& cases)
   return places;
 }
 
-/// Nothing where all of `run` was run, judged and booked. `left_out`: what was found so already.
+/// Nothing if all of `run` was run, judged and booked. `left_out`: findings so far.
 std::optional<TimeLimit> WhatItLeftOut(double minutes, const RecordedRun& run, const RunReport& report,
                                        std::vector<std::string> left_out) {
   const ResultIndex recorded(run);
@@ -123,7 +123,7 @@ std::optional<TimeLimit> WhatItLeftOut(double minutes, const RecordedRun& run, c
   for (const Ledger& ledger : report.ledgers) not_booked += ledger.left_out.starts_with(LimitText(minutes));
   TimeLimit limit{.minutes = minutes, .left_out = {}};
   const size_t all = report.results.size();
-  size_t companions = 0;  // that observe the steps, or prove a contract on further inputs
+  size_t companions = 0;  // auxiliary cases: those that observe steps, or prove a contract
   for (const std::string& id : run.header.cases) {
     if (run.complete || BaseOf(id).empty()) continue;
     for (const std::string& backend : run.header.backends)
@@ -151,7 +151,7 @@ Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, C
   const RunToJudge to_judge(run, workspace, &classifications, options.engine, hybrids ? &*hybrids : nullptr,
                             options.limit_minutes > 0 ? LimitText(options.limit_minutes) : "");
   const auto cases = ULPSCOPE_TRY(CasesOf(run, workspace));
-  // Workers fill one slot each, so that the order of the report is no matter of timing.
+  // Workers fill one slot each, so the order of the report does not depend on timing.
   std::vector<std::optional<Result<JudgedCase>>> judged(cases.size());
   ForEachInParallel(cases.size(), [&](size_t i) {
     const Case& test_case = *cases[i];

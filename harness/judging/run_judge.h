@@ -1,6 +1,6 @@
-// From a recorded run to its report. One way for all: `run`, `judge`, `report` and `explain` read a run
-// folder, so that a record gives the same verdicts wherever and whenever it is read. What is classified is
-// recorded there too (harness/record/classified.h) and taken from there; `judge` alone classifies anew.
+// Turns a recorded run into its report. `run`, `judge`, `report` and `explain` all read a run folder through this, so a
+// record gives the same verdicts wherever and whenever it is read. Classifications are recorded in the folder too
+// (harness/record/classified.h) and taken from there; only `judge` classifies again.
 #pragma once
 
 #include "harness/base/result.h"
@@ -15,19 +15,17 @@ namespace ulpscope {
 
 struct JudgeRunOptions {
   OracleEngine engine = OracleEngine::kFast;
-  /// Of the models that a value excludes: all, or those that a report shows (reports/decisive.h), which is what stays in memory for
-  /// every case of a run.
+  /// The exclusions to keep for each value: all, or those that a report shows (reports/decisive.h), to save memory.
   enum class Exclusions { kAll, kShown } exclusions = Exclusions::kAll;
   using Found = Classifications::Found;
-  Found found = Found::kKept;                ///< `classified` is what it goes into
+  Found found = Found::kKept;                ///< kept in `classified` or dropped
   const ClassifiedWriter* writer = nullptr;  ///< and this, for who holds the run's lock
-  double limit_minutes =
-      0;  ///< of the run and its judgement; 0: there is none, or it has nothing to do with how they end
+  double limit_minutes = 0;  ///< of the run and its judgement; 0: no limit that affects their end
 };
 
-/// Judges `run`. `workspace` holds its cases; one that is not there or has changed since the run (another
-/// digest) is an error. What `classified` lacks is classified here, on all cores, until a deadline (harness/base/deadline.h): of a
-/// case that is not done by then the report says that it is recorded and not judged.
+/// Judges `run`. `workspace` holds its cases; a case that is missing or has changed since the run (another digest) is
+/// an error. Results missing in `classified` are classified here, on all cores, until a deadline
+/// (harness/base/deadline.h). The report lists cases that are not done by then as recorded and not judged.
 Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified,
                            const JudgeRunOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Results of a run as judging takes them.
+// Access to the results of a run for judging.
 #include "harness/judging/run_to_judge.h"
 
 #include <fmt/format.h>

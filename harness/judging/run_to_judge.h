@@ -1,4 +1,4 @@
-// What judging one case of a run needs to know of that run. Cases are judged by several threads at a time.
+// The context that judging one case of a run needs. Cases are judged by several threads at a time.
 #pragma once
 
 #include <mutex>
@@ -14,19 +14,19 @@
 
 namespace ulpscope {
 
-/// What the results of a run are classified as.
+/// The classifications of the results of a run.
 class Classifications {
  public:
-  /// What is found goes into `run`, or is gone with its case.
+  /// Whether new classifications are kept in `run` or dropped with their case.
   enum class Found { kKept, kDropped };
   /// `writer` takes each new classification of the run of `header` too, unless it is null.
   Classifications(ClassifiedRun* run, Found found, const RunHeader& header, const ClassifiedWriter* writer)
       : run_(*run), found_(found), header_(header), writer_(writer) {}
 
-  /// The recorded classification where `classifier` looks at no other elements, or else a new one.
+  /// The recorded classification if `classifier` looks at no other elements, else a new one.
   Result<Classified> Take(const std::string& id, const std::string& backend, CaseClassifier* classifier,
                           const Observation& observation);
-  /// Adds a value to what is kept of a result; no-op where it is recorded or dropped.
+  /// Adds a value to the kept result; no-op if it is recorded or dropped.
   void Complete(const std::string& id, const std::string& backend, const std::string& value,
                 const Classification& classification);
   void Count(const OracleCounts& counts);
@@ -41,7 +41,7 @@ class Classifications {
 
 class RunToJudge {
  public:
-  /// Everything outlives it. `limit`: what ended the run or its judgement in its place ("the limit of 2 minutes"); empty without one.
+  /// Arguments must outlive it. `limit`: the limit that ended the run or its judgement ("the limit of 2 minutes").
   RunToJudge(const RecordedRun& run, const Workspace& workspace, Classifications* classifications,
              OracleEngine engine, const RecordedRun* hybrids, std::string limit = {})
       : run_(run),
@@ -54,26 +54,26 @@ class RunToJudge {
         limit_(std::move(limit)) {}
 
   const RecordedRun& run() const { return run_; }
-  /// The hybrids that the run holds under these names (harness/hybrid/hybrid_runs.h), with their tensors; nothing without any.
+  /// The run's hybrids under these names (harness/hybrid/hybrid_runs.h), with their tensors; nothing if there are none.
   Result<std::optional<RecordedResult>> FindHybrids(const std::string& id, const std::string& backend) const;
   Classifications& classifications() const { return classifications_; }
   CaseClassifier ClassifierOf(const Case& test_case) const { return {test_case, run_.header.seed, engine_}; }
 
-  /// Null where it was not reached.
+  /// Null if it was not reached.
   const RecordedResult* Find(const std::string& id, const std::string& backend) const {
     return results_.Find(id, backend);
   }
-  /// That of a case which belongs to another one, with its tensors; nothing where this run did not run the case as it is.
+  /// The result of a case that belongs to another one, with its tensors; nothing if the run had another version of it.
   Result<std::optional<RecordedResult>> FindRelated(const Case& test_case, const std::string& backend) const;
   std::string WhyNotReached(const std::string& id, const std::string& backend) const;
-  /// Of what is recorded.
+  /// The reason why a recorded result was not judged.
   std::string WhyNotJudged() const;
   const std::string& limit() const { return limit_; }
   JudgeContext ContextFor(const Case& test_case, const std::string& backend) const;
 
  private:
   const RecordedRun& run_;
-  const RecordedRun* hybrids_;  ///< null where the run has none
+  const RecordedRun* hybrids_;  ///< null if the run has none
   std::optional<ResultIndex> hybrid_results_;
   ResultIndex results_;
   const Workspace& workspace_;

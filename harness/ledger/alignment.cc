@@ -1,4 +1,4 @@
-// Matching values, and the step in which two programs part.
+// Matches values, and finds the step in which two programs differ.
 #include "harness/ledger/alignment.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class TracedProgram {
       : program_(program), matches_(std::move(matches)) {
     for (size_t i = 0; i < program.size(); ++i) number_.emplace(program[i].name, i);
     for (size_t i = 0; i < program.size(); ++i) {
-      // A view of what is known computes nothing: in another arrangement it is known too.
+      // A view computes nothing: a view of a known value is known too.
       const bool seen =
           program[i].is_view && !program[i].operands.empty() && IsKnown(program[i].operands.front());
       known_.push_back(matches_[i] >= 0 || seen);
@@ -42,7 +42,7 @@ class TracedProgram {
   }
   void Forget(const std::string& name) { known_[number_.at(name)] = false; }
 
-  /// The steps whose values are not known, from which unknown values alone lead to a result that differs.
+  /// Marks the steps with unknown values that reach a differing result through unknown values alone.
   void Trace(const std::set<std::string>& results) {
     std::set<std::string> wanted = results;
     for (size_t i = program_.size(); i-- > 0;) {
@@ -80,7 +80,7 @@ bool IsCalledAfterOp(const ProgramValue& step) {
   return name == op || (name.ends_with(op) && name[name.size() - op.size() - 1] == '_');
 }
 
-/// The step of `f` that stands for `step` and differs from it; null if `f` has none.
+/// The step of `f` that corresponds to `step` and differs from it; null if `f` has none.
 const ProgramValue* CounterpartOf(const ProgramValue& step, const TracedProgram& f) {
   const auto find = [&](const auto& fits) {
     const auto found = std::ranges::find_if(f.way(), [&](const ProgramValue* each) {
@@ -113,7 +113,7 @@ Agreement Compare(const Reference& a, const Reference& b, double slack) {
     const bool same = a.hi == b.hi || (std::isnan(a.hi) && std::isnan(b.hi));
     return same ? Agreement::kEqual : Agreement::kDiffers;
   }
-  // The high parts of values that are nearly equal cancel exactly; low parts are small beside them.
+  // The difference of nearly equal high parts is exact; low parts are small compared with them.
   const long double apart = (static_cast<long double>(a.hi) - b.hi) + (static_cast<long double>(a.lo) - b.lo);
   const long double allowed = static_cast<long double>(a.err) + b.err + slack;
   return std::fabs(apart) <= allowed ? Agreement::kEqual : Agreement::kDiffers;

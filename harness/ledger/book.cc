@@ -74,7 +74,7 @@ class Booking {
                      is = TwoSum(after.b->At(i), -after.a->At(i));
     if (was.hi == is.hi && was.lo == is.lo) return 0;
     ++entry->moved;
-    // High parts that cancel do so exactly: the low ones alone may be what is left.
+    // Equal high parts subtract exactly, which may leave the low parts alone.
     const long double change =
         (static_cast<long double>(is.hi) - was.hi) + (static_cast<long double>(is.lo) - was.lo);
     entry->largest = std::max(entry->largest, static_cast<double>(std::fabs(change)));
@@ -103,7 +103,7 @@ class Booking {
 bool CanBeSummed(const TensorData& tensor) {
   if (!IsFloating(tensor.dtype)) return false;
   constexpr double kMost =
-      0x1p1000;  // differences of what is below are finite, and so are their products as long doubles
+      0x1p1000;  // differences of smaller numbers are finite, and so are their products as long doubles
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (!(std::fabs(tensor.At(i)) < kMost)) return false;
   }

@@ -16,7 +16,7 @@ struct LedgerWalk {
     TensorData value;
   };
   std::vector<Hybrid> hybrids = {};  ///< in program order; between two of them nothing changes
-  TensorData end;                    ///< the value as the backend gave it where nothing else was observed
+  TensorData end;                    ///< the backend's value if nothing else is observed
 };
 
 /// The entries that are not zero, in program order; the one without a step comes last. `order`: the program's computed values. `start`:

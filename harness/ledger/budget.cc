@@ -32,7 +32,7 @@ Pairs Change(const Pairs& before, const Pairs& after) {
 }  // namespace
 
 TwoDoubles Minus(TwoDoubles a, TwoDoubles b) {
-  // High parts that cancel leave what the low ones are: their sum is exact.
+  // The differences of the high and the low parts are exact, and if the high parts are equal the low ones remain.
   const TwoDoubles high = TwoSum(a.hi, -b.hi), low = TwoSum(a.lo, -b.lo);
   return Add(high, low);
 }

@@ -9,7 +9,7 @@
 
 namespace ulpscope {
 
-/// How elements of one value come to be, from their exact results to what a backend gave. All are finite, and as many.
+/// The path of some elements of one value from their exact results to a backend's. All are finite, and as many.
 struct BudgetWalk {
   struct Hybrid {
     std::string step;                    ///< the values of the steps up to this one are the backend's
@@ -24,9 +24,9 @@ struct BudgetWalk {
 /// a - b, to 2^-100 of it.
 TwoDoubles Minus(TwoDoubles a, TwoDoubles b);
 
-/// The entries of which some element is larger than `precision`: the change by a smaller one is part of the
-/// next. A remainder that no hybrid accounts for is an entry without a step. Fills elements, rms, precision
-/// and entries; names and places are the caller's.
+/// The entries in which some element is larger than `precision`: a smaller change is added to the next entry. A
+/// remainder that no hybrid accounts for is an entry without a step. Fills elements, rms, precision and entries; the
+/// caller fills names and places.
 ErrorBudget BookErrors(const BudgetWalk& walk, double precision);
 
 }  // namespace ulpscope

@@ -16,7 +16,7 @@ bool IsView(const Step& step) {
   return op != nullptr && op->kind == OpRow::Kind::kView;
 }
 
-/// In reverse program order, so that `pick` knows what later steps read. Scopes that hold nothing go.
+/// In reverse program order, so that `pick` knows the operands of later steps. Empty scopes are removed.
 std::vector<Step> Picked(const std::vector<Step>& steps, const std::function<bool(const Step&)>& pick) {
   std::vector<Step> left;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -73,7 +73,7 @@ bool IsOfALibrary(const Step& step) {
   return (op != nullptr && op->kind == OpRow::Kind::kProduct) || step.op == "scaled_dot_product_attention";
 }
 
-/// The views, by name, and what libraries read.
+/// Collects the views, by name, and the operands of library calls.
 void NoteReads(const std::vector<Step>& steps, std::map<std::string, std::string>* views,
                std::set<std::string>* read) {
   for (const Step& step : steps) {

@@ -17,7 +17,7 @@ namespace ulpscope {
 
 using NamedTensors = std::map<std::string, TensorData>;
 
-/// The values of an opened program (harness/casefile/open.h) that steps compute, in program order; views are not among them.
+/// The values of an instrumented program (harness/casefile/open.h) that steps compute, in program order, without views.
 std::vector<std::string> ComputedValues(const Case& opened);
 
 /// The values that matrix products and attention read, views looked through: libraries compute those from memory.
@@ -28,8 +28,8 @@ struct GivenProgram {
   NamedTensors inputs;
 };
 
-/// `opened` with the tensors `given` in the place of the steps that compute those values. It observes `observe`, each of them a value that
-/// is not given, and holds the steps that they need and no others. `inputs`: of the tensors of `opened`.
+/// `opened` with the tensors `given` in place of the steps that compute those values. It observes `observe`, none of
+/// which may be given, and holds only the steps that they need. `inputs`: the tensors of `opened`.
 GivenProgram WithGiven(const Case& opened, const NamedTensors& inputs, const NamedTensors& given,
                        const std::set<std::string>& observe);
 

@@ -11,8 +11,8 @@
 
 namespace ulpscope {
 
-/// The errors of both results against the exact ones (`references`, of `elements`), and which side is nearer. Nothing where no element has
-/// an exact result. Both have one floating dtype and shape.
+/// The errors of both results against the exact ones (`references`, of `elements`), and the nearer side. Nothing if no
+/// element has an exact result. Both have one floating dtype and shape.
 std::optional<Nearness> MeasureNearness(std::span<const int64_t> elements,
                                         std::span<const Reference> references, const TensorData& a,
                                         const TensorData& b);

@@ -15,7 +15,7 @@ namespace ulpscope {
 namespace {
 
 constexpr int64_t kMostCaseBytes = int64_t{1} << 30;
-/// Limit for one case: tensors whose values are written out take some 10 bytes an element.
+/// Limit for one case: tensors with literal values take some 10 bytes an element.
 constexpr size_t kMostYaml = size_t{1} << 28;
 
 constexpr std::string_view kInputsPrefix = "inputs/";

@@ -33,15 +33,15 @@ using RecordedCases = std::map<std::pair<std::string, std::string>, RecordedCase
 /// Empty where the folder has none, or those of another run.
 Result<RecordedCases> ReadRecordedCases(const std::filesystem::path& dir, const std::string& run_id);
 
-/// Adds to those that the folder holds of this run already; for who holds the run's lock.
+/// Adds cases to those of this run in the folder. The caller holds the run's lock.
 Result<void> WriteRecordedCases(const std::filesystem::path& dir, const std::string& run_id,
                                 const RecordedCases& cases);
 
 /// Limit for one file of tensors: the one that a fill has (harness/casefile/fill_data.cc).
 inline constexpr int64_t kMostInputBytes = int64_t{1} << 30;
 
-/// Files that lie beside a case's file, by name, as they are kept in a run folder: in a folder of their own that is called by what
-/// they hold, so that two cases never disagree about a name. Returns that folder's name in the run folder (RecordedCase::inputs).
+/// Stores files that lie next to a case's file, by name, in a run folder: in a subfolder named after their contents, so
+/// that two cases never disagree about a name. Returns the subfolder's name (RecordedCase::inputs).
 Result<std::string> KeepInputs(const std::filesystem::path& dir,
                                const std::map<std::string, std::string>& files);
 /// The same files into another run folder.

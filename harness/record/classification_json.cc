@@ -25,7 +25,7 @@ json ToJson(const PrecisionModel& model) {
           {"out", OutWord(model.out)},      {"cuts", ToJson(model.cuts, MidWord)}};
 }
 
-/// What `word` says as the facet `key`; an unknown one is an error of the record.
+/// The value of `word` for the facet `key`; an unknown word is an error of the record.
 template <class Spec>
 Spec Said(JsonFields& fields, std::string_view key, const std::string& word,
           std::optional<Spec> (*parse)(std::string_view)) {
@@ -208,7 +208,7 @@ ClassificationKind KindFrom(JsonFields& fields) {
   return kind.value_or(ClassificationKind::kNoReference);
 }
 
-/// Of runs that were recorded without it: "nothing".
+/// "nothing" for runs that were recorded without it.
 FormatOfWhat LabelledFrom(JsonFields& fields) {
   using enum FormatOfWhat;
   const std::string word = fields.Text("labelled");

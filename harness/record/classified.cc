@@ -127,7 +127,7 @@ std::string Take(const json& record, const ResultIndex& results, ClassifiedRun* 
   return error;
 }
 
-/// What a record says of itself, without its values, at which it stops: they are nearly all of the line.
+/// The head of a record, without its values, at which it stops: they are nearly all of the line.
 class HeadOfRecord : public sdk::JsonEvents {
  public:
   std::map<std::string, std::string> texts;

@@ -1,13 +1,13 @@
-// Results of the oracle and the classifier on a run's observations, in the run folder beside its journal.
+// Results of the oracle and the classifier on a run's observations, in the run folder next to its journal.
 //
 //   {"crc":"1a2b3c4d","record":{"type":"run", ...}}         which run these lines belong to
 //   {"crc":"...","record":{"type":"classified", ...}}       one result: its case, digest, backend and values
 //   {"crc":"...","record":{"type":"oracle", ...}}           the engine, and what it did
 //
-// `ulpscope run` writes a line as soon as a result is classified, and every later command reads it; only
-// `ulpscope judge` classifies anew, and replaces the file. Facts and judgements stay apart: the journal holds
-// what happened, and is whole without this file. Lines are as in the journal, and a torn last one is
-// forgiven. A later line for the same (case, backend) replaces an earlier one.
+// `ulpscope run` writes a line as soon as a result is classified, and every later command reads it; only `ulpscope
+// judge` classifies again, and replaces the file. Facts and judgements stay apart: the journal holds what happened, and
+// is complete without this file. Lines are as in the journal, and a torn last one is tolerated. A later line for the
+// same (case, backend) replaces an earlier one.
 #pragma once
 
 #include <filesystem>
@@ -28,8 +28,8 @@ namespace ulpscope {
 /// Results of the oracle and the classifier on one observation, or the fault of ours that prevented them.
 struct Classified {
   std::map<std::string, Classification> values = {};
-  /// Further elements that were looked at besides the sample, by value: those in which backends differ. A
-  /// caller that knows of other such elements classifies anew.
+  /// Elements that were looked at in addition to the sample, by value: those in which backends differ. A caller that
+  /// knows of other such elements classifies again.
   std::map<std::string, std::vector<int64_t>> looked_at = {};
   std::string fault = {};
 };
@@ -38,29 +38,29 @@ class RecordedClassifications;
 
 struct ClassifiedRun {
   std::map<std::pair<std::string, std::string>, Classified> results;  ///< by (case, backend)
-  std::shared_ptr<const RecordedClassifications> recorded;  ///< what `results` lacks may stand there
+  std::shared_ptr<const RecordedClassifications> recorded;  ///< results missing in `results` may be here
   std::string engine;                                       ///< of the oracle: "fast" or "boost"
   OracleCounts counts;
 };
 
-/// The classifications in the folder of `run` of its cases as they were run; without such a file, nothing.
+/// The recorded classifications of `run`'s cases in the version that was run; empty without such a file.
 Result<ClassifiedRun> ReadClassified(const RecordedRun& run);
 /// The same, each result read at its first use.
 Result<ClassifiedRun> OpenClassified(const RecordedRun& run);
-/// Those of one case and its companions alone: the rest of a long file is not even parsed.
+/// Only those of one case and its auxiliary inputs: the rest of a long file is not even parsed.
 Result<ClassifiedRun> ReadClassifiedOf(const RecordedRun& run, const std::string& case_id);
 
 /// Places of a run's classifications in its file. A run of ten thousands of cases excludes a million models,
 /// so memory holds the places alone.
 class RecordedClassifications {
  public:
-  /// `file` stays open: what replaces it in the folder changes nothing here.
+  /// `file` stays open, so replacing it in the folder has no effect here.
   explicit RecordedClassifications(FileHandle file) : file_(std::move(file)) {}
   /// Reads the file through once, held against its checksums. Engine and counts go into `classified`.
   Result<void> Index(const RecordedRun& run, ClassifiedRun* classified);
 
   bool Has(const std::string& case_id, const std::string& backend) const;
-  /// The classification of a result that it has; safe to call from several threads.
+  /// The classification of a result that it has; thread-safe.
   Result<Classified> Read(const std::string& case_id, const std::string& backend) const;
 
  private:
@@ -76,7 +76,7 @@ class RecordedClassifications {
 /// Replaces the file in one step, for who holds the run's lock. Faults are left out: they are ours, and may be mended.
 Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classified);
 
-/// Appends to the file, for who holds the run's lock; lines of another run than `run_id` make place.
+/// Appends to the file. The caller holds the run's lock; lines of a run other than `run_id` are discarded.
 class ClassifiedWriter {
  public:
   static Result<ClassifiedWriter> Open(const std::filesystem::path& dir, const std::string& run_id);

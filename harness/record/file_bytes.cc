@@ -88,7 +88,7 @@ Result<void> ForEachLine(const FileHandle& file, int64_t limit,
   // The longest lines name every case of a run: a million take 100 MB.
   constexpr size_t kMostLine = size_t{128} << 20;
   std::string held;     // from the start of a line on
-  int64_t held_at = 0;  // where it stands in the file
+  int64_t held_at = 0;  // its position in the file
   size_t searched = 0;  // bytes of it that hold no newline
   while (true) {
     const size_t before = held.size();

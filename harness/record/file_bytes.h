@@ -19,11 +19,11 @@ struct FileExtent {
   int64_t stored = 0;  ///< bytes of it that take room on the disk: few of a file that is mostly a hole
 };
 
-/// An open regular file; it is closed with its owner.
+/// An open regular file; its owner's destructor closes it.
 class FileHandle {
  public:
-  /// Takes the result of open or openat, called with O_NONBLOCK: a pipe is refused here, without waiting for
-  /// its other end. `shown` stands in errors.
+  /// Takes the result of open or openat, called with O_NONBLOCK: a pipe is refused here, without waiting for its other
+  /// end. `shown` names the file in errors.
   static Result<FileHandle> Take(int fd, const std::string& shown);
   FileHandle(FileHandle&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), shown_(std::move(other.shown_)) {}
@@ -54,14 +54,15 @@ struct FileLine {
   bool whole = true;  ///< false of a last line that has no newline
 };
 
-/// Each line of a file of at most `limit` bytes; the first error ends it. Memory holds a few lines at a time.
+/// Calls `take` for each line of a file of at most `limit` bytes; the first error ends it. Memory holds a few lines at
+/// a time.
 Result<void> ForEachLine(const FileHandle& file, int64_t limit,
                          const std::function<Result<void>(const FileLine& line)>& take);
 
 /// Never follows a link, never blocks on a pipe.
 Result<std::string> ReadFileBytes(const std::filesystem::path& file, int64_t limit);
 
-/// Makes `folder` and those above it; `what` it is stands before its name in the error.
+/// Makes `folder` and its parents; `what` precedes its name in the error.
 Result<void> MakeFolders(const std::filesystem::path& folder, const std::string& what = "");
 
 /// Creates `file` (mode 0600) or replaces what it holds.

@@ -36,15 +36,15 @@ struct HistoryEntry {
 struct HistoryNight {
   std::string night;
   int64_t runs = 0, cells = 0;
-  int64_t changed = 0;  ///< cells whose status or class is another than when they were last tested
+  int64_t changed = 0;  ///< cells with another status or class than when last tested
 };
 
 class HistoryIndex {
  public:
-  /// Opens or makes the index in `file`; a file that is no index of this form is made anew. ":memory:" keeps none.
+  /// Opens or makes the index in `file`; a file that is no index of this form is replaced. ":memory:" keeps none.
   static Result<HistoryIndex> Open(const std::string& file);
 
-  /// The folders that it knows, with their stamps.
+  /// The known folders, with their stamps.
   Result<std::map<std::string, std::string>> Stamps() const;
   /// In the place of what it knew of this folder.
   Result<void> Store(const HistoryRun& run);

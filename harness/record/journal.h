@@ -33,7 +33,7 @@ namespace ulpscope {
 /// A case of a run, as it was frozen before anything ran.
 struct PlannedCase {
   std::string id, digest;
-  std::vector<std::string> backends = {};  ///< that it runs on; empty: all of the run
+  std::vector<std::string> backends = {};  ///< it runs on these; empty: all of the run
   friend bool operator==(const PlannedCase&, const PlannedCase&) = default;
 };
 
@@ -47,8 +47,8 @@ struct RunHeader {
   std::vector<std::string> cases = {};              ///< ids, in the order of the run
   std::map<std::string, std::string> digests = {};  ///< case id -> CaseDigest
   std::map<std::string, std::string> knobs;         ///< --knob
-  /// --knob-sweep: backend string -> the knobs that its cells are about. A case takes part where one of its
-  /// tags is one of them. Empty: every case runs on every backend.
+  /// --knob-sweep: backend string -> the knobs of its cells. A case takes part if one of its tags is one of them.
+  /// Empty: every case runs on every backend.
   std::map<std::string, std::vector<std::string>> swept;
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
   std::map<std::string, std::optional<std::string>> environment = {};
@@ -80,7 +80,7 @@ struct RecordedRun {
   std::vector<std::pair<std::string, std::string>> unfinished =
       {};                               ///< begun without a result: (case, backend)
   bool complete = false;                ///< ended, every case on every backend
-  int64_t stopped_after = 0;            ///< failures at which it stopped, as it was asked to; 0: it did not
+  int64_t stopped_after = 0;            ///< the requested failures at which it stopped; 0: it did not
   int64_t next_number = 0;              ///< above those of all files that the journal names
   size_t records = 0;                   ///< of its journal
   size_t whole_bytes = 0;               ///< of its journal, up to the last whole record
@@ -108,7 +108,7 @@ bool HoldsRun(const std::filesystem::path& dir);
 
 enum class TensorLoading { kNow, kLater };
 
-/// `path`, or the folder of the journal that it is.
+/// `path`, or the folder of the journal if it is one.
 std::filesystem::path RunFolderOf(const std::filesystem::path& path);
 
 /// Reads a run folder (or the path of its journal). With kLater, `observation.values` stay empty until
@@ -117,8 +117,8 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& dir, TensorLoading load
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result);
 /// The shape that a value has in its program; nothing where that is not known.
 using DueShape = std::function<std::optional<Shape>(const std::string& value)>;
-/// Before LoadTensors, of a run folder from elsewhere: a file of gigabytes that was hardly written costs its sender nothing. One whose
-/// shapes are not those of the program is an error.
+/// Call before LoadTensors for a run folder from elsewhere: a sparse file of gigabytes costs its sender nothing. One
+/// whose shapes are not those of the program is an error.
 Result<void> CheckHoles(const RecordedRun& run, const RecordedResult& result, const DueShape& due);
 /// Reads the nodes of a result that has a trace; ReadRun never does.
 Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result);
@@ -133,9 +133,9 @@ class JournalWriter {
   /// The same of the folder `dir`, which must exist.
   static Result<std::unique_ptr<JournalWriter>> Create(const std::filesystem::path& dir,
                                                        const RunHeader& header);
-  /// Continues the journal that `run` was read from under this lock: what was read before it may be old by
-  /// now. A torn last line is cut off first. `header` describes what is run now: new cases and backends are
-  /// added to what the run covered before.
+  /// Continues the journal that `run` was read from under this lock, since earlier reads may be out of date. A torn
+  /// last line is cut off first. `header` describes the new run: new cases and backends are added to those that the run
+  /// covered before.
   static Result<std::unique_ptr<JournalWriter>> Continue(std::shared_ptr<RunLock> lock,
                                                          const RecordedRun& run, const RunHeader& header);
   ~JournalWriter();

@@ -23,8 +23,8 @@ Error AtLine(Error error, int line) {
   return error;
 }
 
-/// A line of a journal; nothing where it has no newline. A record is whole only with that: the next one would otherwise be
-/// appended to the same line.
+/// Handles a line of a journal; nothing if it has no newline. A record is complete only with that: the next one would
+/// otherwise be appended to the same line.
 Result<void> TakeLine(const std::optional<std::string_view>& line, int number,
                       const std::function<bool(std::string_view)>& wanted,
                       const std::function<Result<void>(json record, int line)>& take, JournalText* journal) {

@@ -1,4 +1,4 @@
-// The lines of a journal: a CRC around each record, and how the text of a record file falls into records.
+// The lines of a journal: a CRC around each record, and the division of a record file's text into records.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct JournalText {
 /// a prefix. Anything else that is not a record is an error with its line number.
 Result<JournalText> ParseJournal(std::string_view text);
 
-/// The same of an open file of at most `limit` bytes, a record at a time: `take` gets each with its line, and the first error ends it.
-/// Lines that `wanted` refuses are passed over unread. A few lines lie in memory, and the JournalText that comes back holds no
-/// records.
+/// The same for an open file of at most `limit` bytes, a record at a time: `take` gets each with its line, and the
+/// first error ends it. Lines that `wanted` refuses are skipped unread. Memory holds a few lines, and the returned
+/// JournalText holds no records.
 Result<JournalText> ForEachRecordOf(const FileHandle& file, int64_t limit,
                                     const std::function<bool(std::string_view)>& wanted,
                                     const std::function<Result<void>(nlohmann::json record, int line)>& take);

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 class JournalWriter::Impl {
  public:
-  /// `lines`: how many records the journal has already.
+  /// `lines`: the number of records in the journal.
   Impl(std::shared_ptr<RunLock> lock, int64_t next_number, size_t lines)
       : lock_(std::move(lock)),
         fd_(lock_->journal().fd()),

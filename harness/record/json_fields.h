@@ -19,7 +19,7 @@ class JsonFields {
   /// `error` keeps the first problem, such as "'key' is no string". It must outlive the reader.
   JsonFields(const nlohmann::json& object, std::string& error);
 
-  /// Strings longer than `limit` bytes are cut.
+  /// Strings longer than `limit` bytes are truncated.
   std::string Text(std::string_view key, size_t limit = 1 << 16);
   int64_t Integer(std::string_view key, int64_t fallback = 0);
   bool Flag(std::string_view key);
@@ -40,8 +40,7 @@ class JsonFields {
   std::string& error() { return error_; }
 
  private:
-  /// The result of `read` for the value of `key`; `otherwise` if there is none or it is not what was
-  /// `expected`.
+  /// The result of `read` for the value of `key`; `otherwise` if it is missing or not as `expected`.
   template <class Read, class Value>
   Value Take(std::string_view key, std::string_view expected, Read read, Value otherwise);
 

@@ -30,7 +30,7 @@ Plan PlanOf(const RunHeader& header) {
   return plan;
 }
 
-/// A result with everything beside the journal, and its volatile parts apart.
+/// A result with all its files next to the journal, and its volatile parts separately.
 struct WholeResult {
   RecordedResult record;
   std::string volatile_text = {};  ///< orders results that are the same but for these
@@ -132,7 +132,7 @@ class Merger {
     }
   }
 
-  /// One result for each (case, backend): where it stands.
+  /// Chooses one result for each (case, backend).
   Result<void> Choose() {
     for (size_t i = 0; i < runs_.size(); ++i) {
       for (const RecordedResult& result : runs_[i].results) {

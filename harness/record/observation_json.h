@@ -17,7 +17,7 @@ nlohmann::json ToJson(const Observation& observation);
 /// The inverse; `values` and `trace` stay empty.
 Result<Observation> ObservationFromJson(const nlohmann::json& json);
 
-/// Parts of it that the wire spells the same way. The first problem is left in `error`; null or missing is
+/// Parts of it that the wire spells the same way. The first problem is left in `error`; null or missing counts as
 /// empty.
 std::optional<FpEnvironment> FpFromJson(const nlohmann::json* value, std::string& error);
 std::vector<Cast> CastsFromJson(const nlohmann::json* value, std::string& error);

@@ -219,7 +219,8 @@ Result<std::shared_ptr<RunLock>> RunLock::Take(const std::filesystem::path& fold
   };
   const auto placed = MustPlace(file, "read");
   if (!placed) return no_run(placed.error());
-  // Some network file systems lock what is open for writing alone; a record that is kept from changes can be judged all the same.
+  // Some network file systems lock only files that are open for writing; a write-protected record can be judged all the
+  // same.
   int fd = ::openat(placed->folder.fd, kJournal, (kReading & ~O_ACCMODE) | O_RDWR | O_APPEND);
   if (fd < 0 && (errno == EACCES || errno == EROFS || errno == EPERM))
     fd = ::openat(placed->folder.fd, kJournal, kReading);

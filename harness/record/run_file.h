@@ -47,7 +47,7 @@ Result<std::string> ReadRunFile(const RunFile& file, int64_t limit);
 Result<void> MakeFoldersOf(const RunFile& file);
 /// Writes a file that nothing refers to yet; whatever has its name goes first.
 Result<void> CreateRunFile(const RunFile& file, std::string_view bytes, FileMode mode = FileMode::kOwn);
-/// In one step: whoever reads sees the old bytes or the new ones.
+/// Atomic: a reader sees the old bytes or the new ones.
 Result<void> ReplaceRunFile(const RunFile& file, std::string_view bytes, FileMode mode = FileMode::kOwn);
 /// Appends; a file of several names (hard links) is refused.
 Result<FileHandle> OpenRunFileToAppend(const RunFile& file);

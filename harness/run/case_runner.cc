@@ -38,7 +38,7 @@ Outcome ProtocolBroken(std::string text) {
   return {.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = std::move(text)};
 }
 
-/// The last line of a worker's log that is not empty: of a Python adapter, the error that ended it.
+/// The last line of a worker's log that is not empty; for a Python adapter, the error that ended it.
 std::string LastLine(const std::string& log) {
   std::string last;
   for (std::string& line : LinesOf(log)) {
@@ -57,7 +57,7 @@ std::string HoleIn(const std::string& file) {
   constexpr int64_t kSmall = int64_t{64} << 20;
   struct stat info {};
   struct statfs place {};
-  // Elsewhere than in memory a file system may store what was written in less.
+  // On file systems other than tmpfs, written data may take less space.
   if (::lstat(file.c_str(), &info) != 0 || info.st_size <= kSmall || ::statfs(file.c_str(), &place) != 0 ||
       place.f_type != TMPFS_MAGIC)
     return "";
@@ -66,7 +66,7 @@ std::string HoleIn(const std::string& file) {
   return std::to_string(written) + " of the file's " + std::to_string(info.st_size) + " bytes were written";
 }
 
-/// The class of an adapter's outcome, and of ours, whose tensors found no room (PROTOCOL.md).
+/// The class of an outcome whose tensors found no room: of an adapter, and of ulpscope itself (PROTOCOL.md).
 constexpr const char* kNoRoomForOutputs = "outputs";
 constexpr const char* kNoRoomForInputs = "inputs";
 

@@ -1,9 +1,9 @@
 // CaseRunner: runs cases on one backend with one knob set, through one warm worker at a time.
 //
-// It turns everything that can happen into an Observation. A worker is thrown away after anything odd, so
-// that the next case never meets what this one left behind. A case that kills its worker is run once more
-// alone, in a fresh one: that it then completes is a finding (order dependence), not a rescue. An adapter
-// that does not start is not tried again for every case.
+// It turns everything that can happen into an Observation. A worker is discarded after anything unusual, so that its
+// state cannot affect the next case. A case that kills its worker is run once more alone, in a fresh one: if it then
+// completes, that is a finding (order dependence), not a rescue. An adapter that does not start is not tried again for
+// every case.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ namespace ulpscope {
 
 /// One (backend, device, knob set), shared by the threads that serve it.
 struct WorkerKey {
-  BackendSpec backend;  ///< as asked for
+  BackendSpec backend;  ///< as requested
   KnobSet knobs_asked;  ///< of the case, the command line and the backend string
   RegistryRow row;
   std::string refusal;  ///< not empty: nothing is started, every case is unsupported for this reason

@@ -164,9 +164,9 @@ int KillMarked(const std::string& token) {
 
 void KillAllMarked(const std::string& token) {
   constexpr int kMostRounds = 50, kCleanRounds = 3;
-  // A process that the kernel lists may be gone when it is looked at, and have left a child that the list
-  // does not name: one look that finds nothing proves nothing. A process in execve has no environment for a
-  // moment, which is longer on a busy machine: so each further look waits longer.
+  // A process that the kernel lists may be gone when it is read, and have left a child that the list does not name, so
+  // a single scan that finds nothing proves nothing. A process in execve has no environment for a moment, which is
+  // longer on a busy machine, so each later scan waits longer.
   for (int round = 0, clean = 0; round < kMostRounds && clean < kCleanRounds; ++round) {
     if (round > 0) ::usleep(1000U << (2 * clean));
     clean = KillMarked(token) > 0 ? 0 : clean + 1;

@@ -18,7 +18,7 @@ namespace ulpscope {
 void AdoptOrphans();
 /// Ends the children of this process that are neither workers nor kept, and theirs, until none is left.
 void KillOrphans();
-/// Starts a child that KillOrphans lets live: fork(), whose result it gives.
+/// Starts a child that KillOrphans spares: fork(), whose result it returns.
 pid_t ForkKept();
 /// Once it was reaped.
 void ForgetKept(pid_t pid);
@@ -32,15 +32,15 @@ struct ProcessId {
 std::vector<ProcessId> DescendantsOf(pid_t ancestor);
 void KillIfStill(const ProcessId& process);
 
-/// Kills every process whose environment holds the token: of one worker, or of a whole run ("TOKEN." as a
-/// prefix). Processes that changed their group or session are found too. Returns how many were killed.
+/// Kills every process whose environment contains the token: of one worker, or of a whole run ("TOKEN." as a prefix).
+/// Processes that changed their group or session are found too. Returns the number killed.
 int KillMarked(const std::string& token);
 
 /// The same until none is left, those included that come to be meanwhile.
 void KillAllMarked(const std::string& token);
 
-/// Some 8 KiB more than `bytes` at most. An open file may still fail to be read: a file of /proc whose
-/// process has gone since then gives ESRCH, and the text ends there. (A stream throws on that.)
+/// At most some 8 KiB more than `bytes`. Reading an open file may still fail: a file of /proc whose process has ended
+/// since then gives ESRCH, and the text ends there. (A stream throws on that.)
 std::string ReadUpTo(int fd, size_t bytes);
 /// A file of /proc, in about a MiB at most; empty where it cannot be read.
 std::string ReadProc(const std::filesystem::path& path);

@@ -28,7 +28,7 @@ void Notify(int fd) {
 
 void OnSignal(int signal) {
   if (g_caught.exchange(true)) {
-    ::signal(signal, SIG_DFL);  // asked twice: go at once; the janitor tidies up
+    ::signal(signal, SIG_DFL);  // second request: exit at once; the janitor cleans up
     ::raise(signal);
     return;
   }

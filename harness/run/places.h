@@ -7,12 +7,12 @@
 
 namespace ulpscope {
 
-/// How the place of a further environment's interpreter begins.
+/// The start of the placeholder for the interpreter of an additional environment.
 inline constexpr std::string_view kVenvPlace = "{venv:";
 
-/// Where {bin}, {root}, {python} and {venv:NAME} of a registry row lead. {venv:NAME} is the interpreter of
-/// the further environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks
-/// cannot share one.
+/// The values of {bin}, {root}, {python} and {venv:NAME} in a registry row. {venv:NAME} is the interpreter of the
+/// additional environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks cannot share
+/// one.
 struct Places {
   std::filesystem::path bin;  ///< folder of the running executable
   std::filesystem::path

@@ -14,8 +14,8 @@ extern char** environ;
 namespace ulpscope {
 namespace {
 
-/// Variables that change what is computed, by what reads them. Of every other one it is recorded that it is set: a name alone does not
-/// say whether a value is a secret (TORCHINDUCTOR_REDIS_URL holds a password).
+/// Variables that change what is computed, grouped by their reader. For every other variable only its presence is
+/// recorded: a name alone does not show whether a value is a secret (TORCHINDUCTOR_REDIS_URL holds a password).
 constexpr std::string_view kChangesNumbers[] = {
     // OpenMP, MKL
     "OMP_NUM_THREADS",

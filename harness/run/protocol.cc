@@ -30,7 +30,7 @@ Result<json> ParseObject(std::string_view line) {
   return object;
 }
 
-/// The two halves of the FP canary.
+/// The two parts of the FP canary.
 void ReadFp(const json* fp, Observation& observation, std::string& error) {
   if (fp == nullptr || fp->is_null()) return;
   JsonFields fields(*fp, error);

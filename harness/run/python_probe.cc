@@ -1,4 +1,4 @@
-// Asks an interpreter for its modules over the same socket that adapters use.
+// Queries an interpreter for its modules over the same socket that adapters use.
 #include "harness/run/python_probe.h"
 
 #include <unistd.h>

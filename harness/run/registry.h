@@ -1,10 +1,9 @@
-// The backends that are known: one line of backends/registry.jsonl each, and whether this machine can start
-// them.
+// The known backends: one line of backends/registry.jsonl each, and whether this machine can start them.
 //
-// A row describes how an adapter is started and what must be there first. Nothing is started to read it. A
-// backend whose executable or Python package is absent stays in the list, as "not installed", with the line
-// that installs it: nothing is silently dropped. Adapters that live outside this tree are added with
-// AddAdapter (hello.h): their hello names what they serve.
+// A row describes how an adapter is started and what must be there first. Nothing is started to read it. A backend
+// whose executable or Python package is absent stays in the list, as "not installed", with the line that installs it:
+// nothing is silently dropped. Adapters outside this tree are added with AddAdapter (hello.h): their hello names what
+// they serve.
 #pragma once
 
 #include <filesystem>
@@ -25,16 +24,16 @@ struct RegistryRow {
   std::string requires_file;                      ///< a file that must exist; empty = none
   std::vector<std::string> python_packages = {};  ///< modules that its interpreter must find
   std::vector<std::string> knobs =
-      {};  ///< that it takes: harness/words/knobs.h, or what its hello offers; empty = any
+      {};  ///< that it takes: harness/words/knobs.h, or those its hello offers; empty = any
   std::map<std::string, std::string> knob_devices = {};  ///< of the knobs that one device alone has: which
   std::vector<std::string> variables = {};  ///< that its libraries read; NAME* is every one that begins so
   std::string install;  ///< the line that installs it; away from a checkout what the row calls packaged
   std::string absent;   ///< not empty: this version cannot run it, and why
   std::string device = "cpu";  ///< where it runs when the backend string names no device
   bool is_default = false;     ///< part of a run without -b
-  bool op_by_op = false;       ///< computes each step by itself, as it is written: it can carry a ledger
+  bool op_by_op = false;       ///< computes each step by itself as expected: it can carry a ledger
   bool hidden = false;         ///< left out of `-b all` (the harness's own test subjects)
-  bool of_caller = false;      ///< served by the process that called ulpscope: nobody can start it again
+  bool of_caller = false;      ///< served by the process that called ulpscope: nothing else can start it
 
   bool TakesKnob(std::string_view knob) const;
 };
@@ -76,7 +75,7 @@ class Registry {
  private:
   struct Packages {
     std::map<std::string, std::string> found;  ///< Python modules -> version
-    std::string problem;                       ///< why the interpreter could not be asked
+    std::string problem;                       ///< why the query of the interpreter failed
   };
   /// The interpreter that a row runs on: its own environment's, else {python}.
   std::filesystem::path Interpreter(const RegistryRow& row) const;

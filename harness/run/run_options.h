@@ -17,7 +17,7 @@ struct RunOptions {
   double timeout_s = 120;          ///< for one run of one case
   double startup_timeout_s = 120;  ///< for the hello of a worker
   int64_t seed = 0;
-  bool trace = true;  ///< ask for casts
+  bool trace = true;  ///< request casts
   std::vector<int> schedule =
       {};  ///< of timed runs: wait, warm-up, active; empty: what an adapter does by itself
   bool in_step =

@@ -50,7 +50,7 @@ std::string NewId() {
 struct Event {
   const Task* task = nullptr;
   std::optional<Observation> observation;                        ///< none: the case begins, or
-  std::optional<std::map<std::string, std::string>> versions{};  ///< what its adapter said of itself
+  std::optional<std::map<std::string, std::string>> versions{};  ///< as its adapter reports them
 };
 
 /// Bounded, so that a slow judge holds the workers back instead of filling memory.
@@ -229,7 +229,7 @@ void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObse
       observer.OnVersions(*task.backend, *event->versions);
     } else if (!event->observation) {
       observer.OnBegin(*task.test_case, *task.backend);
-    } else if (++summary.ran; !run.IsInterrupted()) {  // whoever wants to leave does not wait for the judge
+    } else if (++summary.ran; !run.IsInterrupted()) {  // an interrupted run does not wait for the judge
       observer.OnResult(*task.test_case, *task.backend, *event->observation);
       if (const int64_t failures = observer.StopAfter(); failures > 0) {
         summary.stopped_after = failures;

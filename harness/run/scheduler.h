@@ -1,11 +1,9 @@
-// RunCases: every case on every backend, each in a warm worker process of its own, journalled before anything
-// else.
+// RunCases: every case on every backend, each in a warm worker process of its own, journalled before anything else.
 //
-// Threads of this process drive the workers; one worker serves one (backend, device, knob set) and stays warm
-// until something odd happens (a crash, a timeout, a broken protocol, a changed FP environment): then it is
-// thrown away. Facts go to the journal first, then to the RunObserver, which the calling thread runs:
-// progress and judging cost the workers nothing. Whatever happens to the harness, no process and no file of a
-// worker outlives it (see scratch.h).
+// Threads of this process drive the workers; one worker serves one (backend, device, knob set) and stays warm until
+// something unusual happens (a crash, a timeout, a broken protocol, a changed FP environment); then it is discarded.
+// Facts go to the journal first, then to the RunObserver, which the calling thread runs, so progress and judging cost
+// the workers nothing. Whatever happens to the harness, no process and no file of a worker outlives it (see scratch.h).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +31,7 @@ struct RunSummary {
   std::filesystem::path dir = {};  ///< the run folder
   std::string id, started;         ///< volatile
   bool interrupted = false;
-  int64_t stopped_after = 0;  ///< what RunObserver::StopAfter said last
+  int64_t stopped_after = 0;  ///< the last return value of RunObserver::StopAfter
   int64_t total = 0;          ///< cases times backends, less what a sweep leaves out
   int64_t ran = 0;
   int64_t resumed = 0;  ///< taken from the journal
@@ -68,8 +66,8 @@ class RunObserver {
   virtual void OnRecorded(const Case& test_case, const BackendSpec& backend, const Observation& observation) {
     OnResult(test_case, backend, observation);
   }
-  /// Asked after each new result: the number of failures, once they are enough. Then nothing more is begun; what is running ends as
-  /// it would. 0: the run goes on.
+  /// Called after each new result: returns the number of failures once there are enough. Then nothing new is started,
+  /// and running cases end normally. 0: the run goes on.
   virtual int64_t StopAfter() { return 0; }
   virtual void OnEnd(const RunSummary& /*summary*/) {}
 };

@@ -50,8 +50,7 @@ fs::path TmpBase() {
 
 fs::path ShmBase() { return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : TmpBase(); }
 
-/// A folder that its maker was killed in the middle of making: it has stood for a minute under its first
-/// name.
+/// True for a folder whose maker was killed while making it: it has had its first name for a minute.
 bool IsHalfMade(const fs::path& dir) {
   std::error_code error;
   const auto written = fs::last_write_time(dir, error);
@@ -92,8 +91,8 @@ Result<fs::path> MakeLocked(const fs::path& base, const std::string& token, int&
   return dir;
 }
 
-/// Waits until the other end of `pipe` is closed. Returns the processes that last descended from `harness`,
-/// except this one; a process that came to be in the last half second before may be missing.
+/// Waits until the other end of `pipe` is closed. Returns the processes that last descended from `harness`, except this
+/// one; a process that started in the last half second before may be missing.
 std::vector<ProcessId> WatchUntilClosed(int pipe, pid_t harness) {
   constexpr int kLookMs = 500;
   std::vector<ProcessId> seen;
@@ -132,7 +131,7 @@ Result<std::unique_ptr<Scratch>> Scratch::Create() {
   const pid_t harness = ::getpid();
   scratch->janitor_ = ForkKept();
   if (scratch->janitor_ == 0) {
-    // The janitor: nothing of the harness but its own end of the pipe and the two locks stays open in it.
+    // The janitor: of the harness, only its own end of the pipe and the two locks stay open in it.
     ::setsid();
     ::prctl(PR_SET_NAME, "ulpscope-tidy");
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);

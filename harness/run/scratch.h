@@ -1,12 +1,11 @@
-// Scratch: where a run keeps what must not outlive it, and the janitor that sees to it.
+// Scratch: the folders for data that must not outlive a run, and the janitor that removes them.
 //
-// Tensors on the wire lie on /dev/shm, the workers' TMPDIR lies beside other temporary files. Both folders,
-// and every process that a worker started, are removed when the run ends, however it ends. Such processes
-// carry the run's token in their environment; those that have shed it descend from the harness, which adopts
-// the orphans among them (PR_SET_CHILD_SUBREAPER). A small janitor process holds the other end of a pipe and
-// cleans up when the harness is gone, after kill -9 too; of those without the token it knows the ones that it
-// saw in its last look. A folder that a janitor was prevented from removing is swept by the next run: a
-// folder is alive as long as a process holds the lock inside it.
+// Tensors on the wire are on /dev/shm, the workers' TMPDIR is with other temporary files. Both folders, and every
+// process that a worker started, are removed when the run ends, however it ends. Such processes carry the run's token
+// in their environment; those that have dropped it descend from the harness, which adopts the orphans among them
+// (PR_SET_CHILD_SUBREAPER). A small janitor process holds the other end of a pipe and cleans up when the harness is
+// gone, after kill -9 too; of the processes without the token it knows those in its last scan. A folder that a janitor
+// could not remove is swept by the next run: a folder is alive as long as a process holds the lock inside it.
 #pragma once
 
 #include <sys/types.h>

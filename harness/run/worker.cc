@@ -18,8 +18,8 @@ constexpr size_t kMaxMessage = size_t{16} << 20;
 constexpr size_t kLogPart = 4096;
 constexpr int kTickMs = 20;  // how often a working adapter's memory is looked at
 constexpr auto kGroupCheck = std::chrono::milliseconds(500);
-// A process closes its socket before it ends: exit handlers run and frameworks unload in between. A process that is still there after
-// as long as doctor grants one that was told to end does not end by itself.
+// A process closes its socket before it ends: exit handlers run and frameworks unload in between. A process that is
+// still running after this time (the time that doctor grants after requesting an end) does not end by itself.
 constexpr auto kUnloading = std::chrono::seconds(20);
 
 std::string Seconds(double seconds) {
@@ -108,7 +108,7 @@ bool Worker::Step(std::string_view& unsent, const WorkerLimits& limits, Clock::t
     return true;
   }
   if (!socket_closed_) return CheckBudgets(limits, start, answer);
-  // Its output is still read away meanwhile, so that it cannot block on a full pipe instead of ending.
+  // Its output is still read and dropped, so that a full pipe cannot keep it from ending.
   const auto now = Clock::now();
   if (!socket_closed_at_) socket_closed_at_ = now;
   const auto until = std::min<Clock::time_point>(
@@ -226,7 +226,7 @@ bool Worker::IsIdle() {
 Ending Worker::Bye(int milliseconds) {
   constexpr std::string_view kBye = "{\"verb\":\"bye\"}\n";
   if (IsIdle() && ::send(child_->socket(), kBye.data(), kBye.size(), MSG_NOSIGNAL) > 0) {
-    // Its last output is read away, so that it cannot block on a full pipe instead of going.
+    // Its last output is read and dropped, so that a full pipe cannot keep it from ending.
     for (int waited = 0; waited < milliseconds && !child_->WaitForEnd(kTickMs); waited += kTickMs)
       DrainOutput();
   }

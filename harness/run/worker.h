@@ -1,9 +1,8 @@
-// Worker: a running adapter, one message and one answer at a time, always with a deadline and a memory
-// budget.
+// Worker: a running adapter, one message and one answer at a time, always with a deadline and a memory budget.
 //
-// Nothing is believed. Output is captured to a bounded log (a worker may print a gigabyte), the answer must
-// be one line of bounded length, and whatever else happens while it is awaited (the end of the process, a
-// closed socket, silence, too much memory) comes back as an Outcome. After any Outcome the worker is dead.
+// A worker is not trusted. Output is captured to a bounded log (a worker may print a gigabyte), the answer must be one
+// line of bounded length, and whatever else happens while it is awaited (the end of the process, a closed socket,
+// silence, too much memory) comes back as an Outcome. After any Outcome the worker is dead.
 #pragma once
 
 #include <chrono>

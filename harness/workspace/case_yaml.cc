@@ -38,13 +38,13 @@ std::string Quote(std::string_view text) {
   return quoted + "\"";
 }
 
-/// Text that must stay text: quoted where it would read as something else.
+/// Text that must stay text: quoted if it would read as something else.
 std::string SpellText(std::string_view text) {
   const bool other = LooksLikeNumber(text) || IsAmbiguousWord(text) || text == "true" || text == "false";
   return IsPlain(text) && !other ? std::string(text) : Quote(text);
 }
 
-/// A number or word of a fill, kept as it was written.
+/// A number or word of a fill, as in the source.
 std::string Raw(std::string_view text) {
   return IsPlain(text) || LooksLikeNumber(text) ? std::string(text) : Quote(text);
 }
@@ -201,7 +201,7 @@ std::string Expected(const Expectation& expectation) {
   return "{" + Join(parts, ", ") + "}";
 }
 
-/// The last part of the id, without its sweep. A companion's tilde is no character of a name.
+/// The last part of the id, without its sweep. The tilde of an auxiliary input's id is not allowed in a name.
 std::string NameOf(const std::string& id) {
   const size_t tilde = id.rfind('~');
   const std::string path = id.substr(0, id.find('['));
@@ -266,7 +266,7 @@ Result<std::string> WriteCaseYaml(const Case& test_case, std::string_view backen
     text += "    contract: " + ContractText(test_case.contract) + "\n";
   }
   text += Expectations(test_case, backend);
-  // Read back where the case's own file lies: tensors may stand beside it.
+  // Loaded again under a path next to the case's own file, since tensor files may lie there.
   const auto beside =
       std::filesystem::path(test_case.pos.file).parent_path() / "the repro bundle's case.yaml";
   const LoadResult again = LoadCaseText(text, beside.string(), "case", {});

@@ -1,5 +1,4 @@
-// A case written back as YAML: what a repro bundle carries. Sweeps are expanded and file-level defaults
-// filled in.
+// A case written back as YAML, for repro bundles. Sweeps are expanded and file-level defaults filled in.
 #pragma once
 
 #include <string>
@@ -10,14 +9,14 @@
 
 namespace ulpscope {
 
-/// Keeps what is expected of every backend.
+/// Keeps the expectations for every backend.
 inline constexpr std::string_view kEveryBackend;
 
-/// A case file with just this case (`expect` cut down to `backend`). It is loaded again before it is
-/// returned: an error if what comes back is not the same computation.
+/// A case file with just this case (`expect` reduced to `backend`). It is loaded again before it is returned: an error
+/// if it is not the same computation.
 Result<std::string> WriteCaseYaml(const Case& test_case, std::string_view backend);
 
-/// A step in the form of such a file, without its origin: {op: matmul, of: [x, w], as: y}.
+/// A step in the form of a case file, without its origin: {op: matmul, of: [x, w], as: y}.
 std::string StepYaml(const Step& step);
 
 }  // namespace ulpscope

@@ -37,8 +37,8 @@ void SetLines(const std::map<std::string, int64_t>& lines, std::vector<Step>* st
   }
 }
 
-/// The case as it was run: the parts that a file cannot express (its id, what it is a companion of) stand
-/// beside the file.
+/// The case as it was run: the record keeps the parts that a file cannot express (its id, the case whose auxiliary
+/// input it is) next to the file.
 Result<Case> FromRecord(const std::string& id, const std::string& digest, const RecordedCase& record,
                         const std::string& shown_as) {
   const LoadResult loaded = LoadCaseText(record.yaml, shown_as, "case", {});
@@ -47,7 +47,7 @@ Result<Case> FromRecord(const std::string& id, const std::string& digest, const 
   Case test_case = loaded.cases.front();
   test_case.id = id;
   test_case.companion_of = BaseOf(id);
-  test_case.pos.line = 0;  // a line of the record is none that a person wrote
+  test_case.pos.line = 0;  // a line of the record is no line of a source file
   test_case.written = record.at;
   SetLines(record.lines, &test_case.program);
   if (CaseDigest(test_case) != digest) return Fail(shown_as + ": " + id + " is not the case that was run");
@@ -59,7 +59,7 @@ void Take(Case test_case, std::string selector, Workspace* workspace) {
   workspace->cases.push_back(std::move(test_case));
 }
 
-/// FILE/NAME: the cases of FILE.yaml, or FILE, among which NAME is looked for.
+/// FILE/NAME: the cases of FILE.yaml, or FILE, among which NAME is searched.
 std::optional<std::string> FileOf(const std::string& what) {
   const std::string path = what.substr(0, what.find_first_of("[~"));
   for (size_t slash = path.rfind('/'); slash != path.npos && slash > 0; slash = path.rfind('/', slash - 1)) {
@@ -79,7 +79,7 @@ bool LacksCases(const RecordedRun& run, const Workspace& workspace) {
   });
 }
 
-/// The files of tensors beside the file of `test_case`, by name.
+/// The tensor files next to the file of `test_case`, by name.
 Result<std::map<std::string, std::string>> TensorFiles(const Case& test_case) {
   std::map<std::string, std::string> files;
   for (const TensorSpec& tensor : test_case.tensors) {

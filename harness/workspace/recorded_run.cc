@@ -44,8 +44,8 @@ Result<std::optional<RecordedRun>> OpenRecorded(const std::string& asked) {
   return std::optional<RecordedRun>(std::move(*run));
 }
 
-/// Whether a case has changed since the run. The latest run is used for a case as it stands today, if its
-/// file can be read; a run that was named, for the case as it was run.
+/// Whether a case has changed since the run. The latest run is compared with the current version of the case, if its
+/// file can be read; a named run is not.
 bool ChangedSince(const RecordedRun& run, const Workspace& workspace, const std::string& id) {
   Workspace today = workspace;
   today.cases.clear();
@@ -102,7 +102,7 @@ std::vector<std::string> ResultsAtHand(const std::string& dir, const std::string
   std::vector<std::string> lines;
   if (run && *run) {
     for (const RecordedResult& result : (*run)->results) {
-      if (!BaseOf(result.case_id).empty()) continue;  // what the harness ran besides
+      if (!BaseOf(result.case_id).empty()) continue;  // auxiliary cases of the harness
       lines.push_back("  " + command + " " + ShellQuote(result.case_id + "@" + result.backend));
     }
   }
@@ -149,7 +149,7 @@ Result<FoundRun> FindRun(const std::string& dir, std::optional<int64_t> seed, Re
   if (fits) return FoundRun{.run = std::move(*recorded), .folder = std::nullopt};
   if (!dir.empty())
     return Fail(Problem(fmt::format("{} holds no result for {}", dir, asked), name->backend, {}));
-  // The case as it stands today, if a file has it.
+  // The current version of the case, if a file has it.
   Workspace today = *workspace;
   today.cases.clear();
   if (FindOneCase(asked, nullptr, &today)) *workspace = std::move(today);

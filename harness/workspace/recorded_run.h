@@ -37,16 +37,16 @@ struct FoundRun {
   std::optional<TemporaryFolder> folder;  ///< of a run made now
 };
 
-/// Which results the run in `dir` holds, or the newest one, as lines that follow "ulpscope: ...": `command` before a few of them, and
-/// how many there are. Says so where there is no run.
+/// Lists the results of the run in `dir`, or of the newest run, as lines that follow "ulpscope: ...": `command` for a
+/// few of them, and their number. States if there is no run.
 std::vector<std::string> ResultsAtHand(const std::string& dir, const std::string& command);
 
-/// OpenWorkspace, where the case `id` that FindRun takes is looked at before an adapter is started.
+/// OpenWorkspace, but the case `id` of FindRun is read before an adapter is started.
 Result<Workspace> OpenForCase(const std::string& dir, const std::string& id,
                               const std::vector<std::string>& adapters);
 
-/// The run in `dir`, else runs/latest if it holds `name` as the case stands today, else one made now with `seed`. Puts the case
-/// into the workspace and its id and the backend's full name into `name`.
+/// The run in `dir`; else runs/latest if it holds `name` for the current version of the case; else one made now with
+/// `seed`. Adds the case to the workspace, and its id and the backend's full name to `name`.
 Result<FoundRun> FindRun(const std::string& dir, std::optional<int64_t> seed, ResultName* name,
                          Workspace* workspace);
 

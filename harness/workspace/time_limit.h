@@ -31,7 +31,7 @@ class TimeLimitWatch {
   void Begin(const Interrupt& interrupt);
   /// For work that nothing interrupts: a judgement alone.
   void BeginDeadline() const;
-  /// It has ended what was running.
+  /// True if it has ended the run.
   bool EndedRun() const { return ended_run_; }
   double minutes() const { return minutes_; }
 
@@ -50,7 +50,7 @@ class TimeLimitWatch {
 /// "the limit of 2 minutes".
 std::string LimitText(double minutes);
 
-/// CLI11's check of --minutes: above 0, and no more than a month.
+/// CLI11's check of --minutes: above 0, at most a month.
 std::string CheckMinutes(const std::string& text);
 
 }  // namespace ulpscope

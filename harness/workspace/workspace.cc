@@ -1,4 +1,4 @@
-// Opening the workspace.
+// Opens the workspace.
 #include "harness/workspace/workspace.h"
 
 #include <algorithm>
@@ -32,7 +32,8 @@ std::string ArgumentOf(const Case& test_case, const std::vector<std::string>& ar
   return test_case.pos.file;
 }
 
-/// Arguments that name a companion, one/case~swamp, give its case; afterwards the companion takes its place.
+/// An argument that names an auxiliary input, one/case~swamp, selects its case; the auxiliary input replaces it
+/// afterwards.
 std::vector<std::string> WithoutCompanions(const std::vector<std::string>& arguments) {
   std::vector<std::string> plain;
   for (const auto& argument : arguments) {

@@ -22,11 +22,11 @@ struct Workspace {
       {};  ///< --adapter, as given, but for those that end with the process that called
   std::vector<Case> cases = {};
   std::map<std::string, std::string> selectors =
-      {};  ///< id -> what to write after `ulpscope run` to get just this case
+      {};  ///< id -> the argument of `ulpscope run` for just this case
   std::vector<Deviation> deviations = {};
   std::vector<std::string> notes = {};  ///< sentences for stderr, of adapters that were added
   bool any_backend =
-      false;  ///< before adapters have said what they serve: no name of a backend in a case is unknown
+      false;  ///< before adapters have reported what they serve, no backend name in a case is unknown
 
   const Case* Find(std::string_view id) const;
   /// Flags of a repro line besides id, backend and seed.
@@ -46,12 +46,12 @@ class CaseIndex {
 /// The registry with the adapters that lie outside the tree, which are started for it.
 Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters);
 
-/// The same with the cases of `arguments`, as LoadInto has them. The cases are read before an adapter is started, and none is where
-/// they have `errors`.
+/// The same with the cases of `arguments`, as in LoadInto. The cases are read before an adapter is started, and none is
+/// started if they have `errors`.
 Result<Workspace> OpenWithCases(const std::vector<std::string>& adapters,
                                 const std::vector<std::string>& arguments, std::vector<Error>* errors);
 
-/// The registry alone, for whoever looks at a case before adapters that serve backends of any name.
+/// The registry only, for commands that read a case before adapters that serve backends of any name.
 Result<Workspace> OpenBeforeAdapters();
 
 /// Loads the cases of `arguments` (ids, id prefixes, files, folders; nothing is the whole suite) into the

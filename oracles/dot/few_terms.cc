@@ -9,7 +9,7 @@
 namespace ulpscope {
 namespace {
 
-/// Terms by pass, and where they stand.
+/// Terms by pass, and their positions.
 struct FewTerms {
   std::vector<std::vector<SumTerm>> passes;
   std::vector<int64_t> positions;

@@ -34,10 +34,10 @@ struct FurtherOrder {
 
 const std::vector<FurtherOrder>& FurtherOrders(bool of_mean);
 
-/// The float32 sum of `terms`; `further` is none of a mean's own.
+/// The float32 sum of `terms`; `further` is not an order of means only.
 double SumFurther(const FurtherOrder& further, std::span<const SumTerm> terms);
 
-/// The mean of `terms` in float32, before it is stored.
+/// The mean of `terms` in float32, before its output rounding.
 double MeanFurther(const FurtherOrder& further, std::span<const double> terms);
 
 }  // namespace ulpscope

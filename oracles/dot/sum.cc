@@ -80,8 +80,8 @@ double CutToFloat(double value) {
   return up ? std::bit_cast<float>(std::bit_cast<uint32_t>(nearest) - 1) : nearest;
 }
 
-/// The sum of a block as the unit hands it on. Beyond float32 it is infinite, also where sums are cut: so an H100 answers (cuBLAS 13.1,
-/// bfloat16 and TF32).
+/// The sum of a block that the unit passes on. Beyond float32 it is infinite, also if sums are truncated: an H100 does
+/// so (cuBLAS 13.1, bfloat16 and TF32).
 double StoreBlock(const AccSpec& acc, double exact) {
   if (acc.bits() < acc.format->precision) exact = RoundTo(exact, FormatOfBits(acc.bits()), acc.rounding);
   if (acc.format == &Binary32() && std::fabs(exact) >= 0x1p128)
@@ -143,7 +143,7 @@ double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTer
   return sum;
 }
 
-/// How many chunks an order stands for, and whether they are strided.
+/// The number of chunks of an order, and whether they are strided.
 struct Chunks {
   size_t count = 2;
   bool strided = false, tree = false;
@@ -231,7 +231,7 @@ double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> term
   const int quantum = largest - acc.fraction;
   // Below 64 terms of at most 2^(F+2) quanta each: an exact integer sum.
   if (std::abs(quantum) < 1000) {
-    // A power of two scales exactly, but for what is cut to zero anyway.
+    // A power of two scales exactly, except for bits that are truncated to zero anyway.
     const double scale = PowerOf2(-quantum);
     auto quanta = static_cast<int64_t>(start * scale);
     for (const SumTerm& term : terms) {
@@ -249,7 +249,7 @@ double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> term
   for (const SumTerm& term : terms) {
     if (term.value.hi == 0) continue;
     double high = std::trunc(std::ldexp(term.value.hi, -quantum));
-    // A tail below a whole number of quanta pulls the cut one further towards zero.
+    // A tail below a whole number of quanta moves the truncated value one further towards zero.
     if (term.value.lo != 0 && high == std::ldexp(term.value.hi, -quantum) &&
         std::signbit(term.value.lo) != std::signbit(term.value.hi))
       high -= std::copysign(1, high);

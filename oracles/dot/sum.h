@@ -23,7 +23,7 @@ struct SumTerm {
 
 SumTerm TermOf(double a, double b);
 
-/// `terms` and the running sum `start` aligned, cut and added as blockfma does.
+/// `terms` and the running sum `start`, aligned, truncated and added as blockfma does.
 double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> terms);
 
 /// The sum of `terms` in `order`; `addend` may be null. The result is one of the accumulator's values; with

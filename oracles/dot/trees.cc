@@ -95,7 +95,8 @@ const std::vector<int>& SumTrees::Blocks(unsigned set) {
     }
   }
   if (acc_.fraction < 23) {
-    // A block of zeros cuts the running sum again: F bits below the least exponent are fewer than subnormal float32 numbers have.
+    // A block of zeros truncates the running sum again: F bits below the least exponent are fewer than subnormal
+    // float32 numbers have.
     const size_t count = made.size();
     for (size_t i = 0; i < count; ++i)
       made.push_back(Add({.kind = Kind::kIdle, .left = made[i], .right = -1, .slots = 0}));

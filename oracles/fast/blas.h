@@ -6,10 +6,7 @@
 
 namespace ulpscope::fast {
 
-enum class Layout {
-  kRows,
-  kColumns
-};  ///< whether a line of the operand (a row of A, a column of B) is contiguous
+enum class Layout { kRows, kColumns };  ///< whether a row of A or a column of B is contiguous
 
 /// C = A B with alpha = 1 and beta = 0 over binary64: the only form that the proof of P1 (peel.h) covers.
 /// OpenBLAS is bound by dlopen of its file, so that a build and a machine without it work (P2 then does

@@ -256,7 +256,7 @@ std::optional<FastReferences::Operand> FastReferences::View(const PlanNode& node
   return made;
 }
 
-/// Operations whose results are single doubles again: what a cast rounds to, copies, changes of sign.
+/// Operations whose results are single doubles again: casts, copies, changes of sign.
 std::optional<FastReferences::Operand> FastReferences::Elementwise(const PlanNode& node,
                                                                    const Operand& of) const {
   if (of.shape != node.shape) return std::nullopt;

@@ -113,8 +113,8 @@ Enclosure Log1pAt(const Dyadic& x, int64_t precision) {
 
 }  // namespace
 
-/// |x| = n pi/2 + r. The error of pi/2 is multiplied by n < 2^(e+1), so it is asked for to e + 16 more bits. Where r (and so the
-/// sine that is taken of it) comes out small, more bits are asked for until it has enough.
+/// |x| = n pi/2 + r. The error of pi/2 is multiplied by n < 2^(e+1), so pi/2 is computed to e + 16 more bits. If r (and
+/// so its sine) is small, bits are added until it has enough.
 Enclosure WaveAt(Wave wave, const Dyadic& x, int64_t precision) {
   if (x.is_zero()) return Point(Whole(wave == Wave::kSin ? 0 : 1));
   const bool negative = x.sign() < 0;

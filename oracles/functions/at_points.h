@@ -22,7 +22,7 @@ inline Dyadic Whole(int64_t value) { return {.m = value, .e = 0}; }
 /// floor(log2 |x|); x is not zero.
 int64_t Exponent(const Dyadic& x);
 double Approximate(const Dyadic& x);
-/// Cut to `precision` bits, outwards.
+/// Truncated to `precision` bits, outwards.
 Enclosure Outward(const Enclosure& a, int64_t precision);
 Real Reals(const Enclosure& a);
 

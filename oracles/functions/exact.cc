@@ -45,7 +45,7 @@ double AtInfinity(NodeKind kind, double x) {
   }
 }
 
-/// sin and cos move at most as far as their argument; a wide argument says nothing.
+/// sin and cos move at most as far as their argument; a wide argument gives the whole range.
 Real WaveOf(Wave wave, const Real& a, int64_t precision) {
   if (a.is_point()) return Reals(WaveAt(wave, a.lo(), precision));
   const Dyadic width = a.hi() - a.lo();
@@ -119,8 +119,8 @@ Table& TableOf(NodeKind kind, DType dtype, int64_t precision) {
   return *table;
 }
 
-/// The latest arguments of each thread: backends that compute in one precision give the same operands, and the pieces of a program
-/// ask for the same functions of them.
+/// The latest arguments of each thread: backends that compute in one precision give the same operands, and the
+/// subprograms of a program request the same functions of them.
 class LatestFunctions {
  public:
   const Real& At(NodeKind kind, const Real& a, int64_t precision) {
@@ -209,7 +209,7 @@ Real Power(const Real& a, double exponent, int64_t precision) {
     return exponent < 0 ? Divide(Real::From(1.0), raised, precision) : raised;
   }
   if (a.is_point() && a.lo().is_zero()) return Real::From(0.0);
-  // Spans a zero: the exponents are so large that only the magnitude of an end is told.
+  // Spans a zero: the exponents are so large that only the magnitude of an end is known.
   if (a.lo().sign() <= 0 && a.hi().sign() >= 0) return UndecidedValue();
   const Real log = ApplyFunction(NodeKind::kLog, Absolute(a), inner);
   raised = ApplyFunction(NodeKind::kExp, Multiply(Real::From(exponent), log, inner), precision);
@@ -228,7 +228,7 @@ Real Eighths(int eighths, int64_t precision) {
   return Multiply(Real::From(eighths * 0.25), PiReal(precision + 8), precision);
 }
 
-/// An infinite coordinate: what is finite beside it counts as zero.
+/// An infinite coordinate: a finite one next to it counts as zero.
 Real AngleAtInfinity(const Real& y, const Real& x, int64_t precision) {
   const double up = y.is_domain() ? y.domain() : 0, right = x.is_domain() ? x.domain() : 0;
   if (std::isnan(up) || std::isnan(right)) return DomainValue(std::nan(""));

@@ -315,7 +315,7 @@ TwoDoubles Compute(NodeKind kind, TwoDoubles a) {
   ULPSCOPE_CHECK(false, "not a function node");
 }
 
-/// Models of one case ask for the same arguments over and over.
+/// Models of one case request the same arguments again and again.
 class Memo {
  public:
   TwoDoubles At(NodeKind kind, TwoDoubles a) {

@@ -1,9 +1,8 @@
 // Gradients: reverse mode over elementary nodes, so that every op that is an expansion has one.
 //
-// The gradient of a cast is a cast back, of a broadcast a sum, of a product a product: textbook rules
-// (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). What matters here is where a framework
-// could round: each gradient of a named intermediate is a cut point of its own, "grad(NAME)", stored with the
-// dtype of the value it belongs to.
+// The gradient of a cast is a cast back, of a broadcast a sum, of a product a product: textbook rules (Griewank and
+// Walther, Evaluating Derivatives, 2008, chapter 3). A framework could round at additional places, so each gradient of
+// a named intermediate is a cut point of its own, "grad(NAME)", stored with the dtype of the value it belongs to.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -24,7 +23,7 @@ class Reverse {
   void Run(int root, int seed) {
     if (!low_.needs_grad[static_cast<size_t>(root)])
       throw LoweringError{"backward of a value that does not require a gradient"};
-    // Gradients of gradients are not asked for: nothing that is emitted from here on needs one.
+    // Gradients of gradients are not requested: no node from here on needs one.
     const bool grad_before = low_.grad_enabled;
     low_.grad_enabled = false;
     pending_[Identity(root)] = seed;
@@ -58,7 +57,7 @@ class Reverse {
     return nodes.empty() ? -1 : nodes.rbegin()->first;
   }
 
-  /// What flows on through `node` has no reference, nor has the gradient of a leaf that it ends at; all others have theirs.
+  /// Gradients through `node` have no reference, nor has the gradient of a leaf where they end; all others have theirs.
   void Lose(int node, const std::string& why) {
     if (const auto leaf = low_.leaf.find(node); leaf != low_.leaf.end()) {
       low_.lost_grads.try_emplace(leaf->second, why);
@@ -99,7 +98,7 @@ class Reverse {
       root.name = "grad(" + name + ")";
   }
 
-  /// What a leaf's gradient has been added up to, before more is added: a cut point of its own, which eager backward stores.
+  /// The partial sum of a leaf's gradient before more is added: a cut point of its own, which eager backward stores.
   void NamePartial(int target, int sum) {
     const auto leaf = low_.leaf.find(target);
     if (leaf == low_.leaf.end() || !sums_.contains(sum) || !low_.at(sum).name.empty()) return;
@@ -227,7 +226,7 @@ class Reverse {
     }
   }
 
-  /// What the operands of a step on two elements receive.
+  /// The gradients of the operands of a step on two elements.
   void OfTwo(int id, const PlanNode& node, int grad) {
     const auto arg = [&](size_t i) { return node.args.at(i); };
     switch (node.kind) {
@@ -307,7 +306,7 @@ class Reverse {
     return Mul(bell, low_.IrrationalConstant(Irrational::kTwoOverSqrtPi, dtype));
   }
 
-  /// What the operand of a step on one element receives.
+  /// The gradient of the operand of a step on one element.
   int OfOne(int id, const PlanNode& node, int grad) {
     const int x = node.args.at(0);
     switch (node.kind) {
@@ -426,7 +425,8 @@ class Reverse {
     }
   }
 
-  /// The gradient of a part in the place of that part, zeros around it. `whole` by value: it is a node's, and the list of nodes grows.
+  /// The gradient of a part in the part's place, with zeros around it. `whole` by value: it is a node's, and the list
+  /// of nodes grows.
   int Around(int grad, Shape whole, const std::vector<int64_t>& part) {
     const auto axis = static_cast<size_t>(part[0]);
     Shape shape = whole;
@@ -470,7 +470,7 @@ class Reverse {
         low_.Elementwise(NodeKind::kEqual, {low_.Reshape(index, {1, -1}), numbers}, DType::kBool), dtype);
   }
 
-  /// What was taken is given back: every element sums up what each place gave that it was taken to.
+  /// The gradient of taking: every element sums up the gradients of all places that it was taken to.
   void Take(const PlanNode& node, int grad) {
     const Taken& taken = node.Get<Taken>();
     if (!taken.axis) return Gathered(node, grad);

@@ -32,7 +32,7 @@ class Composite {
       : low_(low),
         prefix_(call.step.as.empty() ? call.step.op : call.step.as),
         own_(FloatingOf(low.at(call.args.at(0)).dtype)) {}
-  /// One whose operands agree on another dtype than the first one's.
+  /// A composite whose operands' common dtype differs from the first one's.
   Composite(Lowering& low, const OpCall& call, DType own) : Composite(low, call) { own_ = own; }
 
   DType inner() const { return own_ == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
@@ -55,7 +55,7 @@ class Composite {
     return low_.Slack(node, std::move(nodes), factor);
   }
   DType own() const { return own_; }
-  /// The result of a choice, stored.
+  /// The result of a choice, rounded to its dtype.
   int Chosen(int node) {
     const int stored = low_.Store(node, own_);
     low_.at(stored).inner = true;

@@ -1,5 +1,5 @@
-// Data movement: joining, cutting, taking by numbers, and what is made of counting. Nothing here rounds: the store of what was
-// moved is the step that may.
+// Data movement: joining, splitting, taking by numbers, and ops made by counting. Nothing here rounds except the output
+// rounding of the moved values.
 #include <algorithm>
 #include <utility>
 
@@ -20,8 +20,8 @@ int64_t IntegerOr(const Step& step, const std::string& name, int64_t otherwise) 
   return IntAttr(step, name).value_or(otherwise);
 }
 
-/// Rows below or columns right of a diagonal become zero: kept are elements whose column is at most (tril) or at least (triu)
-/// their row and `diagonal` more.
+/// Rows below or columns right of a diagonal become zero: an element is kept if its column is at most (tril) or at
+/// least (triu) its row plus `diagonal`.
 int Triangle(Lowering& low, const OpCall& call, bool lower) {
   NeedOperands(call, 1, 1);
   const int x = call.args[0];
@@ -117,7 +117,7 @@ int LowerRoll(Lowering& low, const OpCall& call) {
 
 namespace {
 
-/// The elements along `axis` in the order that `numbers`, one dimension of whole numbers, says.
+/// The elements along `axis` in the order of `numbers`, one dimension of whole numbers.
 int Rearranged(Lowering& low, int node, size_t axis, int numbers) {
   return low.Pick(node, static_cast<int64_t>(axis), numbers);
 }
@@ -135,7 +135,7 @@ int Flipped(Lowering& low, int node, const std::vector<int64_t>& dims) {
   return node;
 }
 
-/// The numbers of the elements that stand along a dimension of `extent` after padding.
+/// The source indices along a dimension of `extent` after padding.
 int PaddedNumbers(Lowering& low, const std::string& mode, int64_t extent, int64_t before, int64_t after) {
   if (mode == "reflect" ? before >= extent || after >= extent
                         : extent < 1 || (mode == "circular" && (before > extent || after > extent)))
@@ -279,7 +279,8 @@ size_t AxisOf(const OpCall& call, const Shape& shape) {
 
 }  // namespace
 
-/// x[i, j, ...] from `dim` on: the numbers, shown as one shape, stand for as many dimensions; a negative one counts from the end.
+/// x[i, j, ...] from `dim` on: the numbers, broadcast to one shape, replace as many dimensions; a negative one counts
+/// from the end.
 int LowerIndex(Lowering& low, const OpCall& call) {
   NeedOperands(call, 2, 9);
   const Shape shape = low.at(call.args[0]).shape;

@@ -46,7 +46,7 @@ int LowerDiv(Lowering& low, const OpCall& call) {
   Need(call, 2);
   return Binary(low, call, NodeKind::kDiv, call.args[0], call.args[1]);
 }
-/// The choice rounds nothing; what rounds is the store of its result, whatever was chosen.
+/// The choice rounds nothing; only the output rounding of its result does, whatever was chosen.
 int LowerWhere(Lowering& low, const OpCall& call) {
   Need(call, 3);
   const int condition = call.args[0];

@@ -83,7 +83,7 @@ int LowerExp2(Lowering& low, const OpCall& call) {
   const int ln2 = op.Stored(NodeKind::kStore, {low.IrrationalConstant(Irrational::kLn2, op.inner())}, "ln2");
   const int scaled = op.Stored(NodeKind::kMul, {x, ln2}, "scaled");
   const int result = op.Step(NodeKind::kExp, {scaled}, "result");
-  // Apart from the result itself, whose slack it is.
+  // Separate from the result itself, which has the slack.
   const int again = low.Elementwise(NodeKind::kExp, {scaled}, op.inner());
   const int far =
       low.Elementwise(NodeKind::kMul, {low.Elementwise(NodeKind::kAbs, {scaled}), again}, op.inner());

@@ -41,7 +41,7 @@ int Difference(Lowering& low, const OpCall& call, Composite& op) {
   return op.Stored(NodeKind::kSub, {call.args[0], call.args[1]}, "difference");
 }
 
-/// A parabola within `edge`, a line of the slope `slope` beyond: both losses are this one, in other words.
+/// A parabola within `edge`, a straight line with slope `slope` beyond: both losses are this one with other parameters.
 int Bent(Lowering& low, const OpCall& call, double edge, bool divided) {
   Composite op(low, call, CommonType(low, call, {0, 1}));
   const int difference = Difference(low, call, op);
@@ -109,7 +109,7 @@ int AtTargets(Lowering& low, Composite& op, const Targets& targets, int logs) {
   return Counted(op, targets, each);
 }
 
-/// The weights of classes beside log-probabilities.
+/// The weights of classes, broadcast to the log-probabilities.
 int BesideClasses(Lowering& low, const OpCall& call, const Shape& shape) {
   Shape row(shape.size(), 1);
   row[static_cast<size_t>(ClassDim(shape))] = -1;

@@ -1,5 +1,5 @@
-// Ops with several results: what is put in order (topk, sort, max, min), statistics in pairs, parts of a tensor. A step names
-// one of the results by its attribute `result`.
+// Ops with several results: ordered results (topk, sort, max, min), statistics in pairs, parts of a tensor. A step
+// selects one of the results by its attribute `result`.
 #include <algorithm>
 #include <cmath>
 
@@ -92,7 +92,7 @@ int MeanBeside(Lowering& low, const OpCall& call) {
   return op.Result(op.Slack(mean, {sizes}, 3 * std::log(count) + 8));
 }
 
-/// Part `result` of `x` cut along `dim` into parts of these extents.
+/// Part `result` of `x`, split along `dim` into parts of these extents.
 int PartOf(Lowering& low, const OpCall& call, int64_t dim, const std::vector<int64_t>& extents) {
   const int64_t result = ResultOf(call, static_cast<int64_t>(extents.size()));
   int64_t start = 0;
@@ -100,7 +100,7 @@ int PartOf(Lowering& low, const OpCall& call, int64_t dim, const std::vector<int
   return low.Slice(call.args[0], dim, start, start + extents[static_cast<size_t>(result)], 1);
 }
 
-/// As many parts of `size` as go into `extent`, and what is left.
+/// As many parts of `size` as fit into `extent`, and the remainder.
 std::vector<int64_t> Evenly(int64_t extent, int64_t size) {
   if (size < 1) throw LoweringError{"a part has no extent"};
   std::vector<int64_t> extents;

@@ -54,7 +54,7 @@ int Compared(Lowering& low, const OpCall& call, NodeKind kind, size_t first) {
   return low.Elementwise(kind, {call.args[first], call.args[1 - first]}, DType::kBool);
 }
 
-/// `x` between the bounds that stand; a NaN stays one, and where both bounds are broken the upper one holds.
+/// `x` between the given bounds; a NaN stays one, and if both bounds are broken the upper one wins.
 int Bounded(Lowering& low, const OpCall& call, std::optional<double> least, std::optional<double> most) {
   NeedOperands(call, 1, 1);
   const int x = call.args[0];

@@ -22,7 +22,8 @@ int LowerMean(Lowering& low, const OpCall& call) {
   const int64_t count = low.at(root).terms();
   const DType dtype = low.at(sum).dtype;
   const int length = low.Constant(count, 1, dtype);
-  // Stored before it is divided, a sum is rounded once more; by a power of two that is the rounding of the mean.
+  // If the sum is stored before it is divided, it is rounded once more; for a power of two that is the rounding of the
+  // mean.
   if (!IsPowerOfTwo(low.at(length)))
     low.Materialised(sum, (call.step.as.empty() ? "mean" : call.step.as) + ".sum");
   return low.Elementwise(NodeKind::kDiv, {sum, length}, dtype);

@@ -85,8 +85,8 @@ namespace {
 struct UpToHere {
   int elements;  ///< all of them
   Shape apart, all;
-  int kept;       ///< which of them stand no further than the place
-  int from_here;  ///< which of them stand no nearer
+  int kept;       ///< which of them are no further than the place
+  int from_here;  ///< which of them are no nearer
   int64_t axis;   ///< of the elements
 };
 

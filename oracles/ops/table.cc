@@ -20,7 +20,7 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-/// Stands for ops that have no value; never called.
+/// Placeholder for ops that have no value; never called.
 int LowerNone(Lowering&, const OpCall& call) {
   ULPSCOPE_CHECK(false, "op " + call.step.op + " has no value");
   return -1;

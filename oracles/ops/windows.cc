@@ -8,7 +8,7 @@
 namespace ulpscope {
 namespace {
 
-/// One number for each spatial dimension; a single one stands for all.
+/// One number for each spatial dimension; a single one applies to all.
 std::vector<int64_t> Each(const Step& step, const std::string& name, size_t count, int64_t otherwise) {
   auto values = IntsAttr(step, name);
   if (values.empty()) values.assign(count, otherwise);
@@ -124,7 +124,7 @@ int Pooled(Lowering& low, const OpCall& call, size_t spatial, Pool pool) {
   return low.Elementwise(NodeKind::kDiv, {sum, low.Constant(terms, 1, own)}, own);
 }
 
-/// Windows of one extent, side by side: means over what one place of the result stands for.
+/// Windows of one extent, side by side: means over the elements that one place of the result covers.
 int Adaptive(Lowering& low, const OpCall& call, size_t spatial) {
   const Shape shape = low.at(call.args.at(0)).shape;
   if (shape.size() != spatial + 2)

@@ -1,13 +1,13 @@
-"""ulpscope, for one's own program: what precision does this function really compute in, here and there?
+"""ulpscope for your own program: in what precision does this function really compute, on each backend?
 
-    case = ulpscope.capture(block, (x,))                                       # the case that the function is (JAX: capture_jax)
-    report = ulpscope.check(block, (x,), backends=["torch-eager", "torch-inductor"])   # what parts, where, why
+    case = ulpscope.capture(block, (x,))                                       # the function as a case (JAX: capture_jax)
+    report = ulpscope.check(block, (x,), backends=["torch-eager", "torch-inductor"])   # what differs, where, why
     print(ulpscope.check_ops(generate, (x,)))                                  # each op of a real run, whatever its control flow
-    print(ulpscope.compare(block, rewritten, (x,)))                            # one function, or where the two part
-    print(report.shrink())                                                     # the smallest program on which they still do
+    print(ulpscope.compare(block, rewritten, (x,)))                            # one function, or where the two differ
+    print(report.shrink())                                                     # the smallest program that still shows it
     ulpscope.assert_precision(my_kernel, (x, w), acc="float32")                # a proof, or a named reason
 
-The harness is a program of its own (`ulpscope`, found by places.py); this package writes cases, starts it and reads what it says.
+The harness is a separate program (`ulpscope`, found by places.py); this package writes cases, starts it and reads its report.
 """
 import importlib
 

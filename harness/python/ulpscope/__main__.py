@@ -15,7 +15,8 @@ class _Usage(Exception):
 
 
 def program():
-    """The command `ulpscope` of the wheel: the harness, on the Python that this is, and the commands of this package beside its own."""
+    """The command `ulpscope` of the wheel: the harness, run with this Python, and this package's commands besides the
+    harness's own."""
     arguments = sys.argv[1:]
     if arguments[:1] in (["capture"], ["check"]):
         sys.exit(main(arguments))
@@ -27,7 +28,7 @@ def program():
 
 
 def main(arguments=None):
-    """Exits as the harness does: 0 done, 1 the case is not faithful, 4 usage, or a program that no case can say."""
+    """Exits as the harness does: 0 done, 1 the case is not faithful, 4 usage, or a program that no case can express."""
     parser = argparse.ArgumentParser(prog="python -m ulpscope", description="Your own program, as a case or judged.")
     commands = parser.add_subparsers(dest="command", required=True)
     capture = commands.add_parser("capture", help="write the case that a function, or a module, is")

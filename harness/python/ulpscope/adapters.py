@@ -1,4 +1,5 @@
-"""A started adapter, asked directly: programs on tensors that Python holds, values back as torch tensors (backends/PROTOCOL.md)."""
+"""Queries a started adapter directly: programs on tensors that Python holds, values back as torch tensors
+(backends/PROTOCOL.md)."""
 
 import json
 import os
@@ -25,7 +26,8 @@ def parsed(backend):
 
 
 def device_of(values):
-    """Where the torch tensors among `values` lie, as a backend's name has it: "cpu", "cuda", "cuda:1"; that of the first elsewhere."""
+    """The device of the torch tensors among `values`, as in a backend's name: "cpu", "cuda", "cuda:1"; that of the
+    first tensor that is not on the CPU."""
     import torch
     for each in values:
         if isinstance(each, torch.Tensor) and each.device.type != "cpu":

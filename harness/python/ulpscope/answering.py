@@ -1,26 +1,27 @@
-"""What is said of a kernel beside its reference: the report, the witness, the reason, and the advice that decides an open answer."""
+"""The answer about a kernel and its reference: the report, the witness, the reason, and the advice that decides an open
+answer."""
 
 import dataclasses
 
 from ulpscope import formats, varying
 
 _LARGE = 128  # rows and columns of a result that show nearly everything
-# The least share of results that a store of another kind leaves other than the nearest.
+# An output rounding of another kind leaves at least this share of results other than the nearest.
 _SHARE_OF_STORE = 0.1
-# Results that float32 does not give, and the share of them that a narrow evaluation gives which is named.
+# The fewest results that float32 does not give, and the share of them that a narrow evaluation has to give to be named.
 ENOUGH_MISSED, NAMED = 10, 0.8
 
 
 @dataclasses.dataclass
 class KernelReport:
-    """Of assert_precision(reference=): what was tried, on which inputs, and what came out.
+    """The report of assert_precision(reference=): what was tried, on which inputs, and the outcome.
 
     status    PASS, FAIL or INCONCLUSIVE
     inputs    {name: tuple of arguments} on which the kernel was called
     excluded  {narrow evaluation: elements in which it lies outside}; `left` are those that were not excluded
-    form      which of the roundings that the reference asks for the kernel makes
-    resembles [(narrow evaluation, share of the results that it gives)] of a kernel that is refused, the nearest first
-    seconds   by the clock, from the call on; `computed`: of this thread's own computing, once the reference was captured
+    form      the roundings requested by the reference that the kernel makes
+    resembles [(narrow evaluation, share of the results that it gives)] for a refused kernel, the nearest first
+    seconds   by the clock, from the call on; `computed`: this thread's own computing time, after the capture of the reference
     """
 
     kernel: str
@@ -77,7 +78,8 @@ class Answers:
         return False
 
     def _is_either_neighbour(self):
-        """Every result is next to the float32 one, and many are not the nearest: a store of another kind does that, as well."""
+        """True if every result is next to the float32 one, and many are not the nearest, as with an output rounding of
+        another kind."""
         form, off, count = len(self.forms) - 1, 0, 0
         for index in range(len(self.sets)):
             for name, (low, high, exact, _) in self._range(form, index).items():
@@ -150,7 +152,7 @@ class Answers:
                                                              ", nor any narrow one that is known")
 
     def _leave_open(self):
-        """Says why nothing was decided, and what decides it."""
+        """States why nothing was decided, and what would decide it."""
         report, late = self.report, self._late()
         shown = ", ".join(report.left[:3]) + (" and more" if len(report.left) > 3 else "")
         single = [each.fault for form in self.counted.values() for each in form if each.single and each.count < each.enough]
@@ -183,12 +185,12 @@ class Answers:
 
 
 def _deed(says):
-    """A narrow evaluation without the format that it ends with."""
+    """A narrow evaluation without the format at its end."""
     return says.rpartition(" ")[0]
 
 
 def _as_shapes(tensors, change):
-    """"x bfloat16[64, 32] as [8, 32], ..."; an extent is changed alike wherever it stands."""
+    """"x bfloat16[64, 32] as [8, 32], ..."; equal extents are changed alike."""
     said = [f"{name} {formats.name_of(each)}{list(each.shape)} as {[change(size) for size in each.shape]}"
             for name, each in tensors.items() if [change(size) for size in each.shape] != list(each.shape)]
     return ", ".join(said)

@@ -1,8 +1,9 @@
-"""One run of the harness for many askers: the cases of a session, in one process or in several that share the work and the results.
+"""One run of the harness for many requests: the cases of a session, in one process or in several that share the work
+and the results.
 
-A Batch has one part for each process of a session. Its part is started in the background (a run takes seconds to start and judges all
-of a case's backends together), and a result that belongs to another's part is waited for in the folder that all of them see. A case
-belongs to one part with all its backends, because what is said of it is said of them together.
+A Batch has one part for each process of a session. Each process starts its part in the background (a run takes
+seconds to start and judges all of a case's backends together), and waits for the results of other parts in the
+folder that all of them share. A case belongs to one part with all its backends, because its findings compare them.
 """
 
 import ctypes
@@ -24,7 +25,7 @@ class BadCases(RuntimeError):
 
 
 def ask(*arguments):
-    """What `ulpscope ... --json` lists."""
+    """The output of `ulpscope ... --json`."""
     done = subprocess.run([str(places.binary()), *map(str, arguments), "--json"], env=places.environment(), stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
     if done.returncode not in (0, 5):
@@ -33,11 +34,11 @@ def ask(*arguments):
 
 
 class Batch:
-    """`planned` holds (file, id, backend) of everything that is asked, the same in every process; `index` is None for one that runs nothing.
+    """`planned` holds (file, id, backend) of all requests, the same in every process; `index` is None for a process that runs nothing.
 
     folder     where runs are kept; the processes of a session share it
     index, of  which part is this process's own, of how many
-    options    what else `ulpscope run` is given
+    options    further options of `ulpscope run`
     """
 
     def __init__(self, folder, planned, *, index=0, of=1, options=()):
@@ -149,11 +150,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _end_with_this_process():
-    """A run is nobody's once those who wait for it were killed: Linux tells it then."""
+    """Ends the run if the processes that wait for it were killed: Linux sends it this signal."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def shown(path):
-    """As somebody in the working folder would write it: repro lines hold it."""
+    """The path as a user in the working folder would write it, for repro lines."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative

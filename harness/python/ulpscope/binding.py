@@ -1,8 +1,9 @@
-"""The arguments of a node of torch.export's graph, as the operands and attributes of a step.
+"""Turns the arguments of a node of torch.export's graph into the operands and attributes of a step.
 
-`as_word` binds them to a word of the case language, `as_aten` to an op of the dispatcher. In a step `aten::NAME` the operands are the
-tensors in the order of the schema, and every argument that an attribute names is left out of that order. So an argument that the graph
-leaves at its default is written out where an operand follows it: nothing that reads the step has to guess whose place an operand takes.
+`as_word` binds them to a word of the case language, `as_aten` to an op of the dispatcher. In a step `aten::NAME` the
+operands are the tensors in the order of the schema, and every argument that an attribute names is left out of that
+order. An argument that the graph leaves at its default is therefore written out if an operand follows it, so that a
+reader of the step never has to guess an operand's place.
 """
 
 import re
@@ -15,7 +16,7 @@ from ulpscope_adapter import words  # noqa: E402
 
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)\n\s*([^\n]*)')
-# What PyTorch's schema and the case language call by two names: attributes, ops.
+# Attributes and ops with different names in PyTorch's schema and in the case language.
 _ATTRIBUTES = {"view": {"size": "shape"}, "expand": {"size": "shape"}, "norm": {"ord": "p"}}
 _WORDS = {"cross_entropy_loss": "cross_entropy", "nll_loss_nd": "nll_loss", "binary_cross_entropy_with_logits": "bce_with_logits",
           "linalg_vector_norm": "norm"}
@@ -23,7 +24,7 @@ _ONE_DIM = ("logsumexp", )  # words of one dimension where PyTorch's op takes se
 # Words of a batch: PyTorch's ops take one image or signal without it.
 _BATCHED = re.compile(r"(?:conv|\w*_pool)(\d)d")
 _REDUCTIONS = ("none", "mean", "sum")  # by the numbers that the schema has for them
-# Arguments that say where or how memory lies; no value depends on them. One without a default is written out.
+# Arguments about the place and layout of memory; no value depends on them. One without a default is written out.
 _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "copy", "implicit", "cudnn_enable", "cudnn_enabled")
 
 
@@ -46,13 +47,13 @@ class Arguments:
         return next(iter(self.given.values()))
 
     def is_said(self, argument):
-        """Whether a step has to say this argument: it is given, it is not its default, and a value depends on it."""
+        """Whether a step has to state this argument: it is given, it is not its default, and a value depends on it."""
         if argument.name not in self.given or (argument.name in _PLACEMENT and argument.has_default_value()):
             return False
         return not argument.has_default_value() or is_tensor(argument) or not _same(self.given[argument.name], argument.default_value)
 
     def pairs(self):
-        """(argument, value) of what a step has to say."""
+        """(argument, value) for each argument that a step has to state."""
         return [(each, self.given[each.name]) for each in self.schema.arguments if self.is_said(each)]
 
 
@@ -94,7 +95,7 @@ def as_word(name, arguments, leave=()):
             return None
         elif value is None and not is_tensor(argument):
             continue
-        elif key == "dim" and key in row["attributes"] and _is_single(arguments.node):  # PyTorch takes a single number for a line of one
+        elif key == "dim" and key in row["attributes"] and _is_single(arguments.node):  # PyTorch takes a number for a list of one
             if key in row["required"]:
                 return None
         elif key == "dim" and name in _ONE_DIM and isinstance(value, (list, tuple)) and len(value) != 1:
@@ -126,7 +127,8 @@ def _is_single(node):
 
 
 def _say_dimensions(arguments, attrs):
-    """The dimensions of a sum that keeps all of them: the dispatcher takes keepdim beside dimensions alone."""
+    """The dimensions of a sum over all of them that keeps them: the dispatcher takes keepdim only together with
+    dimensions."""
     listed = any(each.name == "dim" and "List[int]" in str(each.type) for each in arguments.schema.arguments)
     if listed and attrs.get("keepdim") and "dim" not in attrs:
         dims = list(range(arguments.node.args[0].meta["val"].dim()))
@@ -139,7 +141,7 @@ def as_aten(node, arguments):
     name = _overload(node)
     of, attrs = [], {}
     left_out = {}  # arguments since the last operand that are left at their defaults
-    counted = True  # numbers stand among the operands as long as nothing before them was left out or named
+    counted = True  # numbers are operands until an argument is left out or named
     several = ""  # the list of tensors that the operands end with
     for argument in arguments.schema.arguments:
         if not arguments.is_said(argument):
@@ -169,7 +171,8 @@ def as_aten(node, arguments):
 
 
 def _overload(node):
-    """The op's name. Where others take what the overload without a name takes, it is called NAME.default, as PyTorch itself calls it."""
+    """The op's name. If other overloads take the same arguments as the overload without a name, it is called
+    NAME.default, as in PyTorch."""
     schema, packet = node.target._schema, node.target._overloadpacket
     if schema.overload_name:
         return f"{schema.name}.{schema.overload_name}"

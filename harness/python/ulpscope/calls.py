@@ -1,7 +1,7 @@
-"""A call of the dispatcher as a case: its operands are the tensors of the case, and what it gave is what is judged.
+"""A call of the dispatcher as a case: its operands are the tensors of the case, and its recorded results are judged.
 
-The call is written as a graph of one node, which vocabulary.Walk says in the words of the case language: so an op that capture() knows is
-known here, and PyTorch's decompositions are taken where they give the recorded bits.
+The call is written as a graph of one node, which vocabulary.Walk translates into the case language. So every op that
+capture() knows is known here, and PyTorch's decompositions are used if they give the recorded bits.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from ulpscope.refusals import CaptureError, Reason
 
 
 class _Walk(vocabulary.Walk):
-    """Knows what the dispatcher calls below autograd, beside what capture() knows."""
+    """Knows the dispatcher's ops below autograd, in addition to those of capture()."""
 
     with_dropout = (*vocabulary.Walk.with_dropout, *ATTENTION)
 
@@ -30,10 +30,10 @@ class _Walk(vocabulary.Walk):
 
 
 def case_of(call, name):
-    """(the Case that `call` is, {observed value: the tensor that the call gave}).
+    """(the Case of `call`, {observed value: the tensor that the call gave}).
 
-    The second is empty where the call only hands an operand on. Raises CaptureError for what no case can say; Reason.NO_WORD where the op
-    has no exact reference.
+    The second is empty if the call only passes an operand on. Raises CaptureError if no case can express the call;
+    Reason.NO_WORD if the op has no exact reference.
     """
     call = _by_numbers(_functional(call))
     if not any(isinstance(each, torch.Tensor) for each in call.results):
@@ -62,7 +62,7 @@ def case_of(call, name):
 
 
 def _refuse(call, steps):
-    """Raises CaptureError where the steps have no exact reference, or their memory was written by nobody."""
+    """Raises CaptureError if the steps have no exact reference, or read memory that was never written."""
     ops = [step.op for step in every(steps)]
     if any(capturing.is_unwritten(each) for each in ops):
         raise CaptureError(f"op {call.op}: memory that nothing has written yet", Reason.UNWRITTEN_MEMORY)
@@ -92,7 +92,8 @@ def demand(case, operands, results):
     """Demands of a case of one step that it sums in float32 or better, in float64 where its tensors are all of it, and rounds once."""
     floating = {value: tensor for value, tensor in results.items() if tensor.dtype.is_floating_point}
     steps = list(every(case.steps))
-    # Of attention a contract asks for every combination of roundings inside, which takes minutes; its class alone takes a second.
+    # A contract on attention tests every combination of roundings inside, which takes minutes; its class alone takes a
+    # second.
     if not floating or len(steps) != 1 or steps[0].op == "scaled_dot_product_attention":
         return
     wide = all(each.dtype == torch.float64 for each in (*operands, *floating.values()) if each.dtype.is_floating_point)
@@ -135,7 +136,7 @@ def _functional(call):
 
 
 def _by_numbers(call):
-    """A call that picks or writes elements by a mask as one that says which they are: that is known here."""
+    """A call that picks or writes elements by a mask, rewritten with their indices, which are known here."""
     name = call.func._schema.name
     if name in ("aten::index_put_", "aten::index_put"):
         value, indices, values = call.args[:3]
@@ -198,7 +199,7 @@ def _graph(call):
 
 
 def _say_where(node, call):
-    """Where capture() finds the line and the module of a node."""
+    """Stores the line and the module of a node for capture() to find."""
     node.meta["stack_trace"] = "".join(f'  File "{file}", line {line}, in {function}\n    {text}\n' for file, line, text, function in call.where)
     if call.module:
         node.meta["nn_module_stack"] = {"": (call.module, "")}

@@ -1,9 +1,9 @@
-"""capture(): a function or a module, as the case that computes what it computes.
+"""capture(): a function or a module as a case that computes the same.
 
-torch.export takes the program before the dispatcher takes it apart, so that a linear layer stays one step and an autocast region
-stays a scope; vocabulary.py says each op in the words of the case language; names.py finds what the author called the values.
-What cannot be said is an error that names the op and its line, never a case of something else: and what was said is run, and
-compared in bits with the function itself (faithful.py).
+torch.export takes the program before the dispatcher takes it apart, so a linear layer stays one step and an autocast
+region stays a scope. vocabulary.py translates each op into the case language; names.py finds the author's names for
+the values. A program that cannot be expressed is an error that names the op and its line, never a different case.
+The case is run, and compared in bits with the function itself (faithful.py).
 """
 
 import contextlib
@@ -19,22 +19,23 @@ from ulpscope.refusals import CaptureError, Reason
 
 
 def capture(f, args=(), kwargs=None, *, name=None, data="auto", backward=False, grad=None, verify=("torch-eager",)):
-    """The Case that `f(*args, **kwargs)` is.
+    """The Case of `f(*args, **kwargs)`.
 
-    `f` is a function or an nn.Module; tensors among its arguments, wherever they are nested, its parameters and buffers and the
-    tensors that it closes over become tensors of the case, everything else a constant.
+    `f` is a function or an nn.Module; tensors among its arguments, wherever they are nested, its parameters and
+    buffers and the tensors that it closes over become tensors of the case, everything else a constant.
 
-    data      "auto" or "real": the real values, in the case file as long as it holds them, the largest tensors in a safetensors file
-              that save() writes beside it; "inline": in the case file, or an error; "synthetic": none of them, the harness makes
-              others from a seed, with the same dtype, shape, layout and scale.
+    data      "auto" or "real": the real values, in the case file as long as it holds them, the largest tensors in a
+              safetensors file that save() writes next to it; "inline": in the case file, or an error; "synthetic": none of
+              them, the harness makes others from a seed, with the same dtype, shape, layout and scale.
     backward  also the gradients of the (one) result with respect to parameters and to arguments that require one.
-    grad      with `backward`: the gradient of the result that it begins with, a tensor of the result's shape and dtype. Without it, of
-              a result of one element 1, else normal numbers from a fixed seed: ones hide every rounding of a product with them.
-    verify    torch backends on which the case is run, on the real values, and compared in bits with `f` itself, compiled as that
-              backend would; a difference raises Unfaithful. () leaves this out. A backend without a device is asked on that of the
-              tensors: torch-eager@cuda, where they lie on a GPU.
+    grad      with `backward`: the initial gradient of the result, a tensor of the result's shape and dtype. By default, 1
+              for a result of one element, else normal numbers from a fixed seed: ones would hide every rounding of a
+              product with them.
+    verify    torch backends on which the case is run, on the real values, and compared in bits with `f` itself, compiled as
+              that backend would; a difference raises Unfaithful. () leaves this out. A backend without a device runs on
+              that of the tensors: torch-eager@cuda if they are on a GPU.
 
-    Raises CaptureError for what a case cannot say, with the op and the line; Unfaithful, which is one.
+    Raises CaptureError for a program that a case cannot express, with the op and the line; Unfaithful, which is one.
     """
     places.find_sdk()
     if grad is not None and not backward:
@@ -59,7 +60,7 @@ def capture(f, args=(), kwargs=None, *, name=None, data="auto", backward=False, 
 
 
 def device_of(f, args, kwargs):
-    """Where the tensors that `f` is called with lie, its parameters among them."""
+    """The device of the tensors that `f` is called with, its parameters among them."""
     from torch.utils import _pytree as tree
     return adapters.device_of([*tree.tree_leaves((tuple(args), dict(kwargs or {}))), *wrapper(f).parameters()])
 
@@ -202,7 +203,7 @@ def wrapper(f):
 
 @contextlib.contextmanager
 def _whole_stacks():
-    """While it is open, graphs keep the frames of plain functions too: left alone, they keep those of forward() only."""
+    """Context in which graphs keep the frames of plain functions too; by default, they keep only those of forward()."""
     from torch.fx.proxy import TracerBase
     before = TracerBase.__dict__.get("_filter_traceback_frames")
     if before is None:
@@ -241,7 +242,7 @@ def _export(f, module, args, kwargs):
 
 
 def _reason(error):
-    """(what torch.export says, the Reason)"""
+    """(torch.export's message, the Reason)"""
     first = str(error).strip().split("\n")[0]
     kind = type(error).__name__
     if "DataDependent" in kind or "Unbacked" in kind or "data-dependent" in first:

@@ -1,8 +1,9 @@
-"""capture_jax(): a function on jax arrays, as the case that computes what it computes.
+"""capture_jax(): a function on jax arrays as a case that computes the same.
 
-jax.make_jaxpr gives the program in primitives; primitives_jax.py says each in the words of the case language. A call of a function
-that JAX compiles by itself (jax.nn.silu) is that word where the language has one of the same jaxpr, else it is entered. What is said is
-run op by op and compiled, and compared in bits with the function (called as it stands, and under jax.jit).
+jax.make_jaxpr gives the program in primitives; primitives_jax.py translates each into the case language. A call of a
+function that JAX compiles by itself (jax.nn.silu) becomes the word with the same jaxpr if the language has one; else
+it is entered. The case is run op by op and compiled, and compared in bits with the function (called directly, and
+under jax.jit).
 """
 
 from ulpscope import case as cases
@@ -14,16 +15,17 @@ BACKENDS = ("jax-eager", "jax")
 
 
 def capture_jax(f, args=(), kwargs=None, *, name=None, data="auto", verify=BACKENDS):
-    """The Case that `f(*args, **kwargs)` is, for a function of jax (or NumPy) arrays.
+    """The Case of `f(*args, **kwargs)`, for a function of jax (or NumPy) arrays.
 
-    Arrays among the arguments, wherever they are nested, and those that `f` closes over become tensors of the case; everything that
-    `f` computes of constants alone is a constant. `data` as for capture().
+    Arrays among the arguments, wherever they are nested, and those that `f` closes over become tensors of the case;
+    everything that `f` computes from constants alone is a constant. `data` as for capture().
 
-    verify    "jax-eager", "jax" or both: on which the case is run and compared in bits with `f`, as it stands and under jax.jit. Where
-              `f` calls functions that JAX compiles by themselves, and that round otherwise in one piece than step by step, the case is
-              compared with `f` under jax.disable_jit(), and its notes say so.
+    verify    "jax-eager", "jax" or both: the backends on which the case is run and compared in bits with `f`, called
+              directly and under jax.jit. If `f` calls functions that JAX compiles by themselves, and that round differently
+              as a whole than step by step, the case is compared with `f` under jax.disable_jit(), and its notes say so.
 
-    Raises CaptureError for what a case cannot say, with the primitive and the line; Unfaithful, which is one.
+    Raises CaptureError for a program that a case cannot express, with the primitive and the line; Unfaithful, which
+    is one.
     """
     import jax
 
@@ -65,7 +67,7 @@ def is_jax(args, kwargs=None):
 
 
 def _inputs(f, args, kwargs, closed):
-    """(Inputs, what the jaxpr's variables stand for, names that are taken)."""
+    """(Inputs, the values of the jaxpr's variables, names that are taken)."""
     import jax
     import numpy
 
@@ -122,7 +124,8 @@ def _beside(case, f, args, kwargs, backend):
 
 
 def differences_in_run(case, f, args, kwargs, backend, found):
-    """differences() from what a run gave, which has one thread; those that the number of threads makes are said to be that."""
+    """differences() of a run's results, which used one thread; differences caused by the number of threads are labelled
+    as such."""
     said = differences(case, f, args, kwargs, backend, found)
     if any(said.values()) and threads() > 1:
         same = {name for name, text in _beside(case, f, args, kwargs, backend).items() if not text}

@@ -1,7 +1,7 @@
-"""A case as Python holds it: tensors, steps, what is observed; written as YAML for people, as JSON for adapters.
+"""A case in Python: tensors, steps, what is observed; written as YAML for people, as JSON for adapters.
 
-What may stand in a case is the case language's business (cases/README.md): this only writes it. Numbers are written so that
-the harness reads back the bits that they came from.
+The case language (cases/README.md) defines what a case may contain: this module only writes it. Numbers are written
+so that the harness reads back the original bits.
 """
 
 import dataclasses
@@ -12,7 +12,8 @@ import pathlib
 import re
 from dataclasses import dataclass, field
 
-# The harness refuses files above 1 MiB and 250,000 entries: what does not fit stands in a file of tensors beside it.
+# The harness refuses files above 1 MiB and 250,000 entries; larger data goes into a file of tensors next to the case
+# file.
 MOST_TEXT = 900_000
 MOST_VALUES = 200_000
 WIDTH = 118
@@ -35,8 +36,8 @@ def _from_here(file):
 
 @dataclass
 class Step:
-    """One step: `of` holds names and numbers, `where` the lines of source that it comes from (file, line, text, function), outermost
-    first."""
+    """One step: `of` holds names and numbers, `where` the lines of source that it comes from (file, line, text,
+    function), outermost first."""
 
     op: str
     of: tuple = ()
@@ -50,7 +51,7 @@ class Step:
     module: str = ""  # the path of the nn.Module that it is in: "model.layers.0.self_attn"
 
     def origin(self):
-        """What a case file says of where the step comes from: {module, file, line}, as far as that is known."""
+        """The origin of the step in a case file: {module, file, line}, as far as known."""
         found = {"module": self.module} if self.module else {}
         if self.where:
             found |= {"file": _from_here(self.where[-1][0]), "line": self.where[-1][1]}
@@ -70,15 +71,15 @@ class Step:
 
 @dataclass
 class Input:
-    """A tensor of a case: the real one, and whether the case holds its values, names a file beside it, or has a fill of the same
-    scale."""
+    """A tensor of a case: the real one, and whether the case holds its values, names a file with them, or has a fill of
+    the same scale."""
 
     name: str
     tensor: object  # torch.Tensor
     requires_grad: bool = False
     synthetic: bool = False
     beside: bool = False
-    fill: str = ""  # stands in the place of the values
+    fill: str = ""  # replaces the values
 
     @property
     def dtype(self):
@@ -95,7 +96,7 @@ class Input:
 
 @dataclass
 class Case:
-    """A captured program. `notes` says what a reader has to know: what was left out, what was written otherwise."""
+    """A captured program. `notes` holds what a reader has to know: what was left out, what was written differently."""
 
     name: str
     about: str
@@ -107,18 +108,18 @@ class Case:
     notes: list = field(default_factory=list)
     results: list = field(default_factory=list)  # of each thing that the function returns: the value's name, None for a constant
     program: object = None  # torch.export.ExportedProgram
-    graph_inputs: list = field(default_factory=list)  # what its placeholders stand for
+    graph_inputs: list = field(default_factory=list)  # the values of its placeholders
 
     def all_steps(self):
         """Every step but scopes, in program order."""
         yield from every(self.steps)
 
     def ops(self):
-        """The words of the vocabulary, and the aten:: ops beside it, that the program uses."""
+        """The words of the vocabulary, and the aten:: ops, that the program uses."""
         return sorted({step.op for step in self.all_steps()})
 
     def yaml(self, tensors=""):
-        """The case file; `tensors`: the file beside it that holds what does not fit (NAME.safetensors without)."""
+        """The case file; `tensors`: the file of larger tensors next to it (NAME.safetensors by default)."""
         lines = [f"about: {quoted(self.about)}"]
         lines += [line for note in self.notes for line in _comment(note)]
         lines += ["cases:", f"  - name: {self.name}"]
@@ -137,11 +138,12 @@ class Case:
         return "\n".join(lines) + "\n"
 
     def outline(self):
-        """The case with zeros for the values of its tensors: what it says, without what it is about."""
+        """The case with zeros for the values of its tensors: its structure, without its data."""
         return dataclasses.replace(self, inputs=[dataclasses.replace(each, fill="zeros", beside=False) for each in self.inputs])
 
     def first(self, count):
-        """The case that ends behind its first `count` steps and observes as little as there is: a tensor of its own as it stands."""
+        """The case that ends after its first `count` steps and observes as little as possible: one of its own tensors,
+        unchanged."""
         smallest = min(self.inputs, key=lambda each: each.tensor.numel(), default=None)
         steps = _first(self.steps, [count])
         made = [step.name for step in every(steps) if step.name]
@@ -175,9 +177,9 @@ class Case:
 
 
 def fit(inputs, data):
-    """Decides where the values of tensors stand. `data`: "real" (or "auto"): in the case file until it is full, then in a file beside
-    it; "inline": in the case file, or an error; "synthetic": nowhere, the harness makes others of their scale. Names of those that
-    are made so."""
+    """Decides where the values of tensors are stored. `data`: "real" (or "auto"): in the case file until it is full,
+    then in a file next to it; "inline": in the case file, or an error; "synthetic": nowhere, since the harness makes
+    others of their scale. Returns the names of the tensors that are made so."""
     values = text = 0
     for each in sorted(inputs, key=lambda each: each.tensor.numel()):
         if short_fill(each):
@@ -292,7 +294,7 @@ def elements(each):
     width = flat.element_size()
     patterns = flat.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[width]).tolist()
     precision = 1 - math.log2(torch.finfo(each.tensor.dtype).eps)  # bits of a significand
-    digits = math.ceil(1 + precision * math.log10(2))  # decimals that tell all values of the format apart
+    digits = math.ceil(1 + precision * math.log10(2))  # decimals that distinguish all values
     texts = []
     for value, pattern in zip(flat.double().tolist(), patterns):
         if math.isfinite(value) and (value != 0 or math.copysign(1, value) > 0):
@@ -303,7 +305,7 @@ def elements(each):
 
 
 def short_fill(each):
-    """The fill of a tensor that a word says: one value everywhere, or a count."""
+    """The fill of a tensor that one word describes: one value everywhere, or a count."""
     import torch
     flat = each.tensor.detach().cpu().reshape(-1)
     first = flat[0].item()

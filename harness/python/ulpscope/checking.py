@@ -15,11 +15,11 @@ from ulpscope.reporting import Report, findings_of
 
 
 class RunFailed(RuntimeError):
-    """The harness gave no report; the text is what it said."""
+    """The harness gave no report; the text is its message."""
 
 
 class Refused(RunFailed, ValueError):
-    """A word of the call is none that a case knows; the text says which, what is expected and what may have been meant."""
+    """An unknown word in the call; the text names it, the expected words and the likely one."""
 
 
 def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", backward=False, grad=None, verify=None,
@@ -27,16 +27,22 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
     """Runs `f(*args, **kwargs)` as a case on `backends` and gives the Report.
 
     `f` is a function, an nn.Module, a Case, or the path of a case file. A backend is named as on the command line
-    (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(); without any, torch-eager and torch-inductor where the tensors lie
-    (@cuda, for those on a GPU), or, where an argument is an array of JAX's, jax-eager and jax. `verify` is capture()'s (or capture_jax()'s): without it, the case is compared in bits
-    with the function on torch-eager (or jax-eager), and, where they are asked, on the compiled backends (where a difference is a
-    finding, not an error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and
-    what was rounded when computing a result where that changes it, as it does where a compiler fuses; "observed", the program with every
-    step observed, and by how many elements that differs from the program as it is; "parts", the program cut at the ops that have
-    no reference, each part on the operands that torch-eager computed; "auto" is "asked". `out` is where the run folder stays,
-    with the case in its folder program/; without it, the folder is removed with the report, at the end of the process at the latest.
-    `minutes` is a limit for all of it but the capture, which nothing ends: what is judged by then is the report, whose notes list what was
-    left out, and whose exit code is 6. `show` prints the report; `progress` says on stderr what was done, after how many seconds, and what
+    (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(). The default is torch-eager and torch-inductor on
+    the device of the tensors (@cuda, for those on a GPU), or, if an argument is a JAX array, jax-eager and jax.
+    `verify` is capture()'s (or capture_jax()'s): by default, the case is compared in bits with the function on
+    torch-eager (or jax-eager), and on the compiled backends that are requested (where a difference is a finding, not
+    an error).
+
+    `steps` selects what is judged: "asked", the program unchanged, its steps from a second run that observes them,
+    and the intermediate roundings of a result if observing changes it, as it does if a compiler fuses; "observed",
+    the program with every step observed, and the number of elements in which that differs from the unchanged
+    program; "parts", the program split at the ops that have no reference, each part on the operands that torch-eager
+    computed; "auto" is "asked".
+
+    `out` is a folder for the run, with the case in its folder program/; by default, the folder is removed with the
+    report, at the end of the process at the latest. `minutes` limits everything but the capture, which cannot be
+    interrupted: the report then has what was judged by that time, its notes list what was left out, and its exit
+    code is 6. `show` prints the report; `progress` reports on stderr what was done, after how many seconds, and what
     is left.
     """
     from ulpscope import capturing_jax
@@ -101,7 +107,8 @@ def _look_beside(report, f, args, kwargs, *, backends, how, values, own_jax, com
 
 
 class Progress:
-    """Says on stderr what was done and how many seconds after the start, or nothing. Knows what is left of `minutes`, if that is a limit."""
+    """Reports on stderr what was done and how many seconds after the start, or nothing. Knows the rest of `minutes`, if
+    that is a limit."""
 
     def __init__(self, wanted=False, minutes=None):
         if minutes is not None and minutes <= 0:
@@ -120,7 +127,7 @@ class Progress:
         return bool(self._minutes) and time.monotonic() >= self._end
 
     def heard(self, line):
-        """A line of the harness on its progress: how many results are there, and what is left."""
+        """A line of the harness on its progress: the number of results so far and to come."""
         if line.startswith("running "):
             self(line)
 
@@ -155,7 +162,7 @@ def _captured(f, args, kwargs, own_jax, *, backward, grad, verify, **options):
 
 
 def _torch_backends(f, args, kwargs):
-    """What is asked where nobody says: PyTorch's two, where the tensors are."""
+    """The default backends: PyTorch's two, on the device of the tensors."""
     from ulpscope import capturing
     is_program = isinstance(f, (Case, str, pathlib.Path))
     return adapters.on(("torch-eager", "torch-inductor"), "cpu" if is_program else capturing.device_of(f, args, kwargs))
@@ -168,8 +175,8 @@ def _shown(report, show):
 
 
 def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None, written=True, say=None):
-    """Runs a case file through the harness; its Report. `written`: the file is of this package's making, not the caller's. `say`: a
-    Progress, which hears of it, and may know a limit."""
+    """Runs a case file through the harness; its Report. `written`: this package wrote the file, not the caller. `say`:
+    a Progress, which is notified, and may know a limit."""
     kept, temporary = folders.kept(out)
     say = say or Progress()
     command = ["run", str(path), "-o", str(kept), "--seed", str(seed), "-j", str(jobs(backends)), "--remedies"]
@@ -183,7 +190,7 @@ def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None, written=T
     report = pathlib.Path(kept) / "report.json"
     if code in (2, 3, 4) or not report.is_file():
         wrong = kernels.diagnostics(said)
-        if code == 4 and wrong and written:  # lines of a file that was written here say nothing to who called
+        if code == 4 and wrong and written:  # the caller does not know lines of a file that was written here
             raise Refused("; ".join(dict.fromkeys(wrong)))
         raise RunFailed(f"ulpscope exits {code}: {(said or console).strip()[-2000:]}")
     data = json.loads(report.read_text(encoding="utf-8"))
@@ -207,7 +214,8 @@ def _how(case, steps, contract):
 
 
 def _say_parts(report, parts, values):
-    """What a reader of a run in parts has to know; whether a part computes on torch-eager what the whole program does."""
+    """Notes for the reader of a run in parts; whether a part computes the same on torch-eager as the whole program
+    does."""
     cut = sorted({step.op for part in parts for step in part.all_steps() if step.op.startswith("aten::")})
     report.notes.append(f"run in {len(parts)} parts, each on the operands that torch-eager computed: {', '.join(cut)} have no exact "
                         "reference, and all that comes after them would have none")
@@ -266,8 +274,8 @@ def _recorded(report):
 
 
 def _compiler(backend):
-    """What a torch backend compiles with: None for eager; '' of one that runs no PyTorch function, or whose knobs torch.compile()
-    is not given here: then what the function gives in this process says nothing of it."""
+    """The compiler of a torch backend: None for eager; '' for one that runs no PyTorch function, or whose knobs
+    torch.compile() does not get here: then the function's results in this process are no evidence about it."""
     name, _, knobs = adapters.parsed(backend)
     if any(knob != "backend_name" for knob in knobs):
         return ""
@@ -281,17 +289,19 @@ def _computed(case, given, f, args, kwargs):
 
 
 def _meanwhile(case, backends, f, args, kwargs):
-    """What `f` gives in this process while the run is made in others; nothing where it cannot be said before the run is seen."""
+    """The results of `f` in this process, computed while the run is made in others; nothing if they are unknown before
+    the run has ended."""
     if any(each.synthetic for each in case.inputs):
         return {}
     try:
         return _computed(case, backends, f, args, kwargs)
-    except Exception:  # what `f` raises is the run's to tell
+    except Exception:  # the run reports what `f` raises
         return {}
 
 
 def _beside_own(case, given, f, args, kwargs, computed):
-    """backend -> {value: '' or how it differs}: what backends gave, beside what `f` itself gives in this process (or `computed` says)."""
+    """backend -> {value: '' or the difference}: the backends' results, compared with those of `f` itself in this
+    process (or `computed`)."""
     computed, found = computed or _computed(case, given, f, args, kwargs), {}
     for backend, values in given.items():
         compiler = _compiler(backend)

@@ -1,4 +1,5 @@
-"""compare(): whether two programs are one function on the same inputs, where they part, or what their rounding differs in."""
+"""compare(): whether two programs are one function on the same inputs, where they differ, or what their rounding
+differs in."""
 
 import dataclasses
 import json
@@ -14,10 +15,10 @@ from ulpscope.reporting import Ledger
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """Where two functions part.
+    """The place in which two functions differ.
 
-    step     the step of g whose operands f has too, and whose value f has not
-    of_f     what f computes in its place, '' for nothing of that kind
+    step     the step of g whose operands f has too, and whose value f does not have
+    of_f     the step of f in its place, '' if there is none
     value    where the exact values are shown: `step`, or the first later value that both programs have
     element  its coordinates
     f, g     both exact values there, rounded to a float
@@ -33,7 +34,7 @@ class FirstDifference:
 
 @dataclass(repr=False)
 class Comparison:
-    """What compare() found. `str` is the summary in the first line, and what it rests on below.
+    """The result of compare(). `str` is the summary in the first line, and its basis below.
 
     same_function     the exact results are equal
     first_difference  None, or a FirstDifference
@@ -56,8 +57,8 @@ class Comparison:
 
     @property
     def nearer(self):
-        """The name of the program whose computed result (that of `ledger`) is nearer to exact; '' for neither, None where there is nothing
-        to say."""
+        """The name of the program whose computed result (that of `ledger`) is nearer to exact; '' for neither, None if
+        unknown."""
         nearness = self.ledger.nearness if self.ledger else None
         return nearness["nearer"] if nearness else None
 
@@ -68,16 +69,17 @@ class Comparison:
 
 
 def compare(f, g, args=(), kwargs=None, *, backend=None, seed=0, timeout=None):
-    """Compares `f(*args, **kwargs)` with `g(*args, **kwargs)`: first in exact arithmetic, with no step and no cast rounded, then as `backend`
-    computes them.
+    """Compares `f(*args, **kwargs)` with `g(*args, **kwargs)`: first in exact arithmetic, with no step and no cast
+    rounded, then as `backend` computes them.
 
-    `f` and `g` are functions, nn.Modules, Cases or paths of case files. Where the exact results differ, they are different functions, and
-    `first_difference` says in which step. Where they are equal, every difference of the computed results is rounding: `ledger` says what
-    each step of it weighs, and `nearer` which of the two is nearer to exact. `backend` is torch-eager where none is given, on the device of
-    the tensors, and jax-eager for functions of JAX. `seed` is that of the inputs of case files.
+    `f` and `g` are functions, nn.Modules, Cases or paths of case files. If the exact results differ, they are
+    different functions, and `first_difference` names the step. If they are equal, every difference of the computed
+    results is rounding: `ledger` has each step's share of it, and `nearer` names the one of the two that is nearer
+    to exact. The default `backend` is torch-eager, on the device of the tensors, and jax-eager for functions of JAX.
+    `seed` is that of the inputs of case files.
 
-    Raises Refused (a ValueError) where the two cannot be compared: results of other shapes, parameters of one name and other values, a
-    program that the backend does not compute, a result that has no exact value.
+    Raises Refused (a ValueError) if the two cannot be compared: results of different shapes, parameters of one name
+    and different values, a program that the backend does not compute, a result that has no exact value.
     """
     own_jax = False
     if any(not isinstance(each, (Case, str, pathlib.Path)) for each in (f, g)):

@@ -1,8 +1,9 @@
-"""Ops outside of the case language, as words: by PyTorch's own decompositions, where they give the op's bits.
+"""Translates ops outside the case language by PyTorch's own decompositions, if they give the op's bits.
 
-A composite of the dispatcher (CompositeImplicitAutograd) is taken apart as the dispatcher itself does it, with gradients too. Every other
-op is computed by a kernel of its own; its decomposition in torch._decomp is taken where it gives the kernel's bits and strides on the values
-that the program has there. What comes out has to be words alone, or the op stays a step `aten::NAME`.
+A composite of the dispatcher (CompositeImplicitAutograd) is taken apart as the dispatcher itself does it, with
+gradients too. Every other op has a kernel of its own; its decomposition in torch._decomp is used if it gives the
+kernel's bits and strides on the values that the program has there. The result has to consist of words alone, or the
+op stays a step `aten::NAME`.
 """
 
 import functools
@@ -22,7 +23,8 @@ class Decompositions:
         self.taken = []  # the ops that were taken apart
 
     def steps(self, walk, node, env):
-        """What the op's decomposition comes to in `walk`, as a name, a number or a list of them; None where it stays as it is."""
+        """The result of the op's decomposition in `walk`, as a name, a number or a list of them; None if the op
+        stays."""
         if self._depth > _MOST_DEPTH or not _is_plain(node) or not all(isinstance(env[each], str) for each in _tensor_nodes(node)):
             return None
         composite = is_composite(node.target)

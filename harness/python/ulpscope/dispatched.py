@@ -1,7 +1,9 @@
-"""What the dispatcher calls below autograd, as words of the case language: op by op, a function (walk, node, arguments) as in spelled.py.
+"""Translates the dispatcher's ops below autograd into the case language: for each op, a function (walk, node,
+arguments) as in spelled.py.
 
-A layer_norm of PyTorch is `native_layer_norm` there, which gives the mean and the reciprocal deviation too. A function gives the name of the
-result that the word has; of several results a tuple, with None for those that are no result of the word.
+There, a layer_norm of PyTorch is `native_layer_norm`, which gives the mean and the reciprocal deviation too. A
+function gives the name of the word's result; for several results a tuple, with None for those that the word does not
+have.
 """
 
 from ulpscope import spelled
@@ -9,7 +11,8 @@ from ulpscope.binding import dtype_name, dtype_of
 
 
 def _norm(of, attributes, results):
-    """A norm whose operands and attributes stand in the schema under these names {ours: theirs}; `results` is how many the kernel gives."""
+    """A norm whose operands and attributes have these names in the schema {ours: theirs}; `results` is how many the
+    kernel gives."""
     def said(walk, node, arguments):
         given = [arguments.get(each) for each in of]
         while given and given[-1] is None:
@@ -39,7 +42,7 @@ def _convolution(walk, node, arguments):
 
 
 def _pooled(walk, node, arguments):
-    """The largest of each window; where it stood is another result."""
+    """The largest of each window; its position is another result."""
     if any(each != 1 for each in arguments.get("dilation", (1, ))) or arguments.get("ceil_mode"):
         return None
     attrs = {key: list(arguments.get(key)) for key in ("kernel_size", "stride", "padding") if arguments.get(key)}

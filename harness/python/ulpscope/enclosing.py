@@ -1,12 +1,14 @@
-"""Everything that an honest float32 evaluation of a program can give, as a centre and a radius for each element.
+"""Everything that a conforming float32 evaluation of a program can give, as a centre and a radius for each element.
 
-A value is a Ball: its exact value `v` (computed in float64), a bound `e` on the error of any float32 evaluation, and a magnitude `m`.
-The magnitude of a sum is the sum of the magnitudes, that of a product their product: what the terms would be if nothing cancelled. Each
-operation rounds by a few units of `m`, not of `v`. So a bound holds for every order of a sum and for every rearrangement by the laws of
-algebra: a bias added before the products, scales applied to operands or to the total, a variance from the mean of squares.
+A value is a Ball: its exact value `v` (computed in float64), a bound `e` on the error of any float32 evaluation, and
+a magnitude `m`. The magnitude of a sum is the sum of the magnitudes, that of a product their product: the size of
+the terms without cancellation. Each operation rounds by a few units of `m`, not of `v`. So a bound is valid for
+every order of a sum and for every rearrangement by the laws of algebra: a bias added before the products, scales
+applied to operands or to the total, a variance from the mean of squares.
 
-A function is off by 8 units in the last place at most, as a contract allows it to be (harness/docs/contracts.md), and by the error of its
-argument; what kernels compute by way of exp (tanh, the logistic function) also by a few units of 1.
+A function is off by 8 units in the last place at most, as a contract allows (harness/docs/contracts.md), and by the
+error of its argument; functions that kernels compute from exp (tanh, the logistic function) also by a few units of
+1.
 """
 
 import dataclasses
@@ -33,7 +35,7 @@ class Ball:
 
 @dataclasses.dataclass
 class Truth:
-    """Truth values, and where an honest evaluation may have the other one."""
+    """Truth values, and where a conforming evaluation may have the other one."""
 
     v: object
     open: object
@@ -231,7 +233,7 @@ class Enclosing:
         e = _larger((function(a.v + a.e) - v).abs(), (v - function(a.v - a.e)).abs()) if a.e.any() else v.abs() * 0
         return _ball(v, e + relative * v.abs() + absolute, v.abs())
 
-    # Roundings that the program asks for
+    # Roundings that the program requests
 
     def to(self, a, name):
         """Rounded to a format: every number of the format that a value of the ball may become."""

@@ -5,8 +5,8 @@ import types
 
 
 def evaluate(program, inputs, arithmetic, known=None, alike=None):
-    """{name: value} of every node; `inputs` are tensors. Nodes in `known` whose operands are too are not computed again; `alike`: those of
-    them that are this program's."""
+    """{name: value} of every node; `inputs` are tensors. Nodes in `known` whose operands are known too are not computed
+    again; `alike`: those of them that belong to this program."""
     env, fresh = {}, set()
     arithmetic.env = env
     for name, tensor in inputs.items():
@@ -174,7 +174,8 @@ def _online_parts(arithmetic, scores, block, backwards, dtype):
 
 
 def _online(arithmetic, node, operands):
-    """The total of an online softmax, or its product with the values: the same as in one go, but where it is narrow after each block."""
+    """The total of an online softmax, or its product with the values: as in one pass, except that a narrow total is
+    narrow after each block."""
     scores, powers, values = (*operands, None)[:3]
     block = arithmetic.block_of(node)
     if block is None:

@@ -14,7 +14,8 @@ class NotFusable(ValueError):
 
 
 class Expansions:
-    """What writes the nodes of one op: `_gelu` those of gelu. `self` is a fusing.Writer, whose add() makes a node."""
+    """The functions that write the nodes of one op: `_gelu` those of gelu. `self` is a fusing.Writer, whose add() makes
+    a node."""
 
     def _square(self, x, name):
         self.add("mul", x, x, name=name, says=name)

@@ -1,8 +1,8 @@
-"""Faithful, or said: a captured case is run and compared, bit by bit, with the function that it came from.
+"""Checks that a captured case is faithful: it is run and compared, bit by bit, with the function that it came from.
 
-On every backend asked, the function runs as that backend would have it (eagerly, or compiled by torch.compile), with one thread and
-on the same values. Where the bits part, the case is run once more with every step observed and held against the exported graph,
-node by node: the first step that differs is the one to look at.
+On every requested backend, the function runs as that backend would run it (eagerly, or compiled by torch.compile),
+with one thread and on the same values. If the bits differ, the case is run once more with every step observed and
+compared with the exported graph, node by node: the first step that differs is the place to look at.
 """
 
 import contextlib
@@ -15,8 +15,9 @@ from ulpscope import adapters, places
 from ulpscope.case import every
 from ulpscope.refusals import CaptureError, Reason
 
-# A compiler keeps what backward() will ask for, and rounds it; eager folds a batched product into one where an operand requires a
-# gradient (should_fold in ATen's LinearAlgebra.cpp), under torch.no_grad() too. Parameters of a case without backward require none.
+# A compiler keeps what backward() will need, and rounds it; eager folds a batched product into one if an operand
+# requires a gradient (should_fold in ATen's LinearAlgebra.cpp), under torch.no_grad() too. Parameters of a case without
+# backward require none.
 BY_GRADIENTS = ("with parameters that require no gradients the function has the case's bits, so it is computed otherwise where gradients "
                 "may be asked for")
 # nn.MultiheadAttention and nn.TransformerEncoderLayer have a fused kernel for inference, which torch.export does not see.
@@ -28,7 +29,7 @@ COMPILERS = {"torch-eager": None, "torch-aot-eager": "aot_eager", "torch-inducto
 
 
 class Unfaithful(CaptureError):
-    """The case does not compute the function's bits. `backend`, `value`, `step` (or None) say where."""
+    """The case does not compute the function's bits. `backend`, `value`, `step` (or None) give the place."""
 
     def __init__(self, text, backend, value, step):
         super().__init__(text, Reason.UNFAITHFUL)
@@ -89,7 +90,7 @@ def _failing_step(case, backend):
 
 
 def read(case):
-    """Raises CaptureError where the harness refuses the case: with its reason, the op and the line of source."""
+    """Raises CaptureError if the harness refuses the case: with its reason, the op and the line of source."""
     with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
         path = case.outline().save(pathlib.Path(folder, f"{case.name}.yaml"))
         done = subprocess.run([str(places.binary()), "lint", str(path)], env=places.environment(), capture_output=True, text=True, check=False)
@@ -111,7 +112,8 @@ def _as_eagerly(case, f, args, kwargs, own):
 
 
 def why_otherwise(case, f, args, kwargs, compiler, found):
-    """What makes `f` give other bits here than `found`, the case's: the text for it; '' where neither gradients nor a fast path do."""
+    """The reason why `f` gives other bits here than `found`, the case's, as text; '' if it is neither gradients nor a
+    fast path."""
     import torch
     from ulpscope import capturing
     asked = any(each.requires_grad for each in case.inputs)
@@ -182,7 +184,7 @@ def upstream(case):
 
 @contextlib.contextmanager
 def one_thread():
-    """PyTorch computes with one thread: how a sum is cut depends on their number, and adapters have one."""
+    """PyTorch computes with one thread: the split of a sum depends on their number, and adapters have one."""
     import torch
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -194,7 +196,8 @@ def one_thread():
 
 @contextlib.contextmanager
 def no_gradients_kept(f, args, kwargs):
-    """Arguments of one's own (a function may write into them), buffers that come back as they were, and parameters whose .grad does."""
+    """Private copies of the arguments (a function may write into them); buffers and the .grad of parameters are
+    restored afterwards."""
     import torch
     from torch.utils import _pytree as tree
     from ulpscope import capturing
@@ -252,7 +255,7 @@ def difference(one, other, first="by the function", second="by the case"):
 
 
 def _first_step(case, link):
-    """The first step whose value is not that of the graph's node, run eagerly; None where all are."""
+    """The first step whose value differs from that of the graph's node, run eagerly; None if none does."""
     import torch
     with one_thread(), torch.no_grad():
         expected = node_values(case.program, case.graph_inputs)

@@ -1,4 +1,4 @@
-"""Temporary folders that go with the object that speaks of them."""
+"""Temporary folders that are removed with the object that refers to them."""
 
 import os
 import pathlib

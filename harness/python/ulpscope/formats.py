@@ -1,4 +1,4 @@
-"""Rounding of float64 tensors to the formats that kernels keep numbers in, by way of float32 as kernels do."""
+"""Rounding of float64 tensors to the formats in which kernels keep numbers, through float32 as in kernels."""
 
 import functools
 import math
@@ -34,7 +34,7 @@ def rounded(x, name):
 
 
 def stored(x, name, mode="rne"):
-    """As a kernel stores it: to nearest ("rne"), or cut towards zero ("rz")."""
+    """The output rounding of a kernel: to nearest ("rne"), or truncation towards zero ("rz")."""
     import torch
     y = rounded(x, name)
     if mode == "rne":

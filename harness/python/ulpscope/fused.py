@@ -1,8 +1,10 @@
-"""A kernel beside the program that it is to compute in one go: does it compute in float32 and round once, at the end?
+"""Tests a kernel against the program that it should compute in one go: does it compute in float32 and round once, at
+the end?
 
-An enclosure (enclosing.py) holds everything that an honest float32 evaluation can give; a result outside of it is a violation, whichever
-way the kernel takes. A result inside proves nothing by itself. So every place where a kernel may be narrow (narrowing.py) is computed
-too, on the same inputs, and has to leave the enclosure: inputs are added until each has, or time is up.
+An enclosure (enclosing.py) contains everything that a conforming float32 evaluation can give; a result outside is a
+violation, however the kernel computes. A result inside proves nothing by itself. So every place where a kernel may
+be narrow (narrowing.py) is computed too, on the same inputs, and has to leave the enclosure: inputs are added until
+each has, or time is up.
 """
 
 import dataclasses
@@ -13,10 +15,11 @@ import time
 from ulpscope import enclosing, evaluating, formats, fusing, narrowing, varying
 from ulpscope.answering import ENOUGH_MISSED, NAMED, Answers, KernelReport
 
-# Of the calling thread's own computing, so that the answer does not hang on what else the machine does; `_PATIENCE` times as many by the clock.
+# Computing time of the calling thread, so that the answer does not depend on the machine's other load; the limit by the
+# clock is `_PATIENCE` times as long.
 SECONDS, _PATIENCE = 20, 3
-_TO_NAME = 8  # for the name of what is narrow
-# Elements of a narrow evaluation that have to lie outside, in all: of a narrow sum another order gives others.
+_TO_NAME = 8  # seconds for naming the narrow place
+# Elements of a narrow evaluation that have to lie outside, in all; more for a sum, whose order may be another one.
 _ENOUGH_OF_SUM, _ENOUGH = 8, 3
 _NEARLY_ALL = 0.95
 _MOST_INPUTS, _MOST_OF_OPEN = 400, 40
@@ -30,18 +33,18 @@ class TimeUp(Exception):
 
 @dataclasses.dataclass
 class _Counted:
-    """A narrow evaluation: inputs asked, elements outside, whether it rounded any number at all."""
+    """A narrow evaluation: inputs tested, elements outside, whether it rounded any number at all."""
 
     fault: object
     asked: int = 0
     count: int = 0
     rounds: bool = False
     single: bool = False  # a narrow sum of one term
-    matters: bool = False  # some value of it, before the store, is none of a float32 evaluation's
+    matters: bool = False  # some value before the output rounding differs from every float32 evaluation's
 
     def is_float32(self):
-        """Some float32 evaluation gives every value of it, on inputs enough to say so: it is as exact as is asked for. Of a constant, which is
-        the same on every input, the results alone say it."""
+        """True if a float32 evaluation gives every value of it, on enough inputs: it is as exact as requested. For a
+        constant, which is the same on every input, the results alone decide."""
         same = self.fault.kind == "result" and not self.matters or self.fault.kind == "number" and self.count == 0
         return same and self.asked >= 6 * len(varying.KINDS)
 
@@ -51,8 +54,9 @@ class _Counted:
 
 
 class Judge(Answers):
-    """One kernel. `stored` has the values of the reference as PyTorch stores them, for their dtypes and shapes. `call(tensors)` gives
-    ({input: tensor}, {result: tensor}) of the kernel, on its own arguments where `tensors` is None; `vary(number)` a Varied of other inputs, or None."""
+    """One kernel. `stored` has the values of the reference as PyTorch stores them, for their dtypes and shapes.
+    `call(tensors)` gives ({input: tensor}, {result: tensor}) of the kernel, on its own arguments if `tensors` is
+    None; `vary(number)` a Varied of other inputs, or None."""
 
     def __init__(self, kernel, case, stored, call, vary, rounds=None, store="rne", seconds=SECONDS, began=None):
         self.case, self.stored, self.call, self.vary, self.store, self.rounds = case, stored, call, vary, store, rounds
@@ -60,7 +64,7 @@ class Judge(Answers):
         self.report = KernelReport(kernel, case)
         self.sets = []  # (a Varied, tensors, {result: what the kernel gave})
         self.known = {}  # (form, set) -> values without a fault
-        self.nearest = None  # the form that the results are distinguished from, where the open one holds them
+        self.nearest = None  # the form that the results are distinguished from, if the open one contains them
         self.single = set()  # narrow sums of one term
         self.forms, self._alive = [], []
         self.missed = 0  # results that the nearest form does not give
@@ -112,7 +116,7 @@ class Judge(Answers):
                 return self._leave_open()
 
     def _likely_forms(self):
-        """The forms from which the results lie least far, and the open one: no other needs to be enclosed."""
+        """The forms nearest to the results, and the open one; no other has to be enclosed."""
         usual = [form for form in range(len(self.forms)) if not self._is_open(form)]
         if len(usual) > _MOST_ALIVE:
             given = self._given(0)
@@ -136,7 +140,8 @@ class Judge(Answers):
         return fusing.OPEN in self.forms[form].form.values()
 
     def _is_narrow(self):
-        """No form that is known gives the results, and a narrow evaluation of one of them gives all that the form alone does not."""
+        """True if no known form gives the results, and a narrow evaluation of one of them gives all that the form alone
+        does not."""
         self.report.resembles = self._named()
         self.nearest = self._usual()[0]
         return self.missed >= ENOUGH_MISSED and bool(self.report.resembles) and self.report.resembles[0][1] >= _NEARLY_ALL
@@ -148,7 +153,7 @@ class Judge(Answers):
         name, tensors = made.name, made.tensors
         tensors, given = self.call(tensors)
         if made.kind == varying.KINDS.index(varying.RANGE) and not all(bool(each.float().isfinite().all()) for each in given.values()):
-            return False  # what overflows float32 on the way is no matter of precision
+            return False  # an overflow of float32 in an intermediate is not a matter of precision
         self.sets.append((made, tensors, given))
         self.report.inputs[name] = tensors
         self.report.elements += sum(each.numel() for each in given.values())
@@ -158,7 +163,7 @@ class Judge(Answers):
     # Inside or not
 
     def _range(self, form, index):
-        """{result: (lowest, highest)} as they are stored."""
+        """{result: (lowest, highest)} after the output rounding."""
         key = form, index
         if key not in self.balls:
             self.balls[key] = {}
@@ -169,7 +174,7 @@ class Judge(Answers):
         return self.balls[key]
 
     def _apart(self, form, index, values):
-        """{result: where `values`, once stored, are not what an honest evaluation gives}."""
+        """{result: where `values`, after the output rounding, differ from every conforming evaluation}."""
         found = {}
         for name, (low, high, exact, _) in self._range(form, index).items():
             value = formats.stored(values[name], self.result_dtypes[name], self.store)
@@ -186,19 +191,19 @@ class Judge(Answers):
     # Narrow evaluations
 
     def _faulty(self, form, index, fault, sample=False):
-        """({result: what the narrow evaluation stores}, whether it rounded anything)."""
+        """({result: the narrow evaluation after the output rounding}, whether it rounded anything)."""
         program, inputs, known = self.forms[form], self.sets[index][1], self._without(form, index)
         if fault is None:
             return {name: known[name] for name in self.result_dtypes}, False
         arithmetic = narrowing.Plain(fault, self.clock, sample)
         env = evaluating.evaluate(program, inputs, arithmetic, known)
         if fault.kind == "sum" and arithmetic.terms == 1 and not fault.products and not fault.parts and fault.chunk == 1:
-            self.single.add(fault)  # nothing is added here: whoever adds narrowly gives the same
+            self.single.add(fault)  # nothing is added here, so a narrow sum gives the same
         changed = not fault.node or env[fault.node] is not known[fault.node] and not _equal(env[fault.node], known[fault.node])
         return {name: env[name] for name in self.result_dtypes}, changed
 
     def _without(self, form, index):
-        """The values of a form with nothing narrow; what it shares with a form that was computed is taken from there."""
+        """The values of a form with nothing narrow; values shared with a form that was computed already are reused."""
         if (form, index) not in self.known:
             program, known, alike = self.forms[form], None, None
             if other := next((each for each in self.known if each[1] == index), None):
@@ -208,7 +213,8 @@ class Judge(Answers):
         return self.known[form, index]
 
     def _all_excluded(self, alive):
-        """Under one of the forms that the kernel may have every narrow evaluation lies outside on some input."""
+        """True if, under one of the forms that the kernel may have, every narrow evaluation lies outside on some
+        input."""
         best = None
         for form in ([each for each in alive if not self._is_open(each)] or alive)[:2]:
             excluded, left = {}, []
@@ -226,7 +232,7 @@ class Judge(Answers):
         return not left
 
     def _counted(self, form):
-        """The narrow evaluations of a form, each asked of the inputs that are new, until it is excluded."""
+        """The narrow evaluations of a form, each tested on the new inputs until it is excluded."""
         if form not in self.counted:
             self.counted[form] = [_Counted(each) for each in
                                   narrowing.faults(self.forms[form], self._input_dtypes(), self.result_dtypes)]
@@ -257,7 +263,8 @@ class Judge(Answers):
     # Answers
 
     def _violated(self):
-        """The last form, which leaves every choice open, does not hold the last input's results; or no form but that one does."""
+        """Fails the kernel: the last form, which leaves every choice open, does not contain the last input's results,
+        or no other form does."""
         report, index = self.report, len(self.sets) - 1
         report.status = "FAIL"
         report.witness = self._witness(len(self.forms) - 1 if self.nearest is None else self.nearest, index)
@@ -273,8 +280,8 @@ class Judge(Answers):
         report.reason = self._sentence()
 
     def _named(self):
-        """[(sentence, share)] of the narrow evaluations that come nearest, the best first: of the results that float32 does not give, the
-        share that the narrow evaluation gives more of than it gives fewer of the others."""
+        """[(sentence, share)] of the narrow evaluations that come nearest, the best first: of the results that float32
+        does not give, the share that the narrow evaluation explains, less the share of the others that it misses."""
         seen = {}
         try:
             return self._compared(seen)
@@ -302,12 +309,13 @@ class Judge(Answers):
         return [(says, share) for says, share, _ in sorted(both, key=lambda each: (-each[1], each[2]))]
 
     def _usual(self):
-        """The forms that leave no choice open, the one first that gives most of the last results."""
+        """The forms that leave no choice open, the one that gives most of the last results first."""
         usual = [form for form in range(len(self.forms)) if not self._is_open(form)]
         return sorted(usual, key=lambda form: self._missed(form, None, [len(self.sets) - 1]))
 
     def _missed(self, form, fault, indices=None):
-        """How many results of some inputs the narrow evaluation does not give, but for what float32 leaves open."""
+        """The number of results of some inputs that the narrow evaluation does not give, apart from those that float32
+        leaves open."""
         missed = 0
         plain = max(each for each in range(len(self.forms)) if not self._is_open(each))
         for index in range(max(0, len(self.sets) - 2), len(self.sets)) if indices is None else indices:

@@ -1,9 +1,11 @@
-"""A captured program as one kernel computes it: elementary operations, of which none rounds to less than float32 unless it is asked to.
+"""A captured program as one kernel computes it: elementary operations, none of which rounds to less than float32 unless
+requested.
 
-Ops with steps inside (a softmax, a norm, an activation, attention) become those steps. What the program asks to be rounded, a cast to a
-narrower dtype, may be left out by a kernel that keeps the number in a register, all over or nowhere: such a place is a choice, and a
-program is made for each set of choices ("forms"). Attention has more of them: its probabilities are rounded to the dtype of the values
-before the second product, divided by their total or not yet, relative to the largest score of the row or of the blocks so far.
+Ops with steps inside (a softmax, a norm, an activation, attention) become those steps. A kernel that keeps a number
+in a register may leave out a rounding that the program requests, a cast to a narrower dtype, in all elements or in
+none: such a place is a choice, and a program is made for each set of choices ("forms"). Attention has more choices:
+its probabilities are rounded to the dtype of the values before the second product, divided by their total or not
+yet, relative to the largest score of the row or of the blocks so far.
 """
 
 import dataclasses
@@ -24,7 +26,8 @@ _MOST_FORMS = 48
 
 @dataclasses.dataclass
 class Node:
-    """One elementary operation. `says` is how a sentence calls its result; a rounding of it to one of `allowed` is no fault of a kernel's."""
+    """One elementary operation. `says` is its result's name in a sentence; a rounding of it to one of `allowed` is no
+    fault of a kernel."""
 
     op: str
     of: tuple
@@ -68,7 +71,8 @@ def _is_elementary(op):
     return op in words.ops("value") and hasattr(enclosing.Enclosing, op) and not hasattr(_Writer, f"_{op}")
 
 
-# What changes no number but its sign or place, or picks one: a rounding before it is the same as one behind it.
+# True if the operation only changes signs or places of numbers, or picks some: a rounding before it is the same as one
+# after it.
 def commutes(node):
     if node.op == "mul":
         numbers = [each for each in node.of if not isinstance(each, str)]
@@ -78,11 +82,11 @@ def commutes(node):
 
 
 def programs(case, dtypes, shapes, results, rounds=None):
-    """[Program] of a captured case, the most usual form first; the last one leaves every choice open where there is a choice.
+    """[Program] of a captured case, the most usual form first; the last one leaves every choice open, if there is one.
 
     dtypes   {value: dtype's name}, as the program stores it; shapes   {value: its shape}
     results  {value: dtype's name} that the kernel gives
-    rounds   {value: dtype's name}: further roundings that the kernel is allowed
+    rounds   {value: dtype's name}: additional roundings that the kernel is allowed
     """
     made = [step.name for step in every(case.steps)]
     if unknown := [name for name in rounds or {} if name not in made]:
@@ -118,7 +122,7 @@ class _Writer(Expansions):
         self.attention = self._attention()
 
     def _ends(self):
-        """Values that a result is stored from, with nothing between but moves and the casts of the store."""
+        """The values that become a result, with only moves and the output's casts between."""
         made = {step.name: step for step in self.steps}
         ends, todo = {}, [(name, dtype) for name, dtype in self.results.items()]
         while todo:
@@ -132,7 +136,8 @@ class _Writer(Expansions):
         return ends
 
     def _attention(self):
-        """{softmax: (the cast between or None, the product)}, {other step: its softmax} of softmaxes whose result a product reads."""
+        """{softmax: (the cast between or None, the product)}, {other step: its softmax} of softmaxes whose result a
+        product reads."""
         found = {}
         for step in self.steps:
             if step.op != "softmax" or step.name in self.ends:

@@ -1,8 +1,8 @@
-"""backend(): functions of one's own as a backend. They run here, in the process and thread that made them.
+"""backend(): your own functions as a backend. They run here, in the process and thread that made them.
 
-The harness starts an adapter, as ever; this one does nothing but hand its end of the connection over (a few lines written into a
-folder of its own), and the conversation is held by whoever called check(). So a kernel may be a lambda, hold a device, or come
-from a notebook; a kernel that crashes the process crashes the caller's, as it would without ulpscope.
+The harness starts an adapter, as always; this one only hands over its end of the connection (a few lines of code in
+a folder of its own), and the caller of check() answers the messages. So a kernel may be a lambda, hold a device, or
+come from a notebook; a kernel that crashes the process crashes the caller's, as it would without ulpscope.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class Backend:
         self.name, self.ops, self.arrays, self.device = name, dict(ops), arrays, device
 
     def adapter(self):
-        """What answers the harness."""
+        """The adapter that answers the harness."""
         return _Adapter(self)
 
     def versions(self):
@@ -63,11 +63,12 @@ class Backend:
 
 
 def backend(name, ops, arrays="torch", device="cpu"):
-    """A backend called `name` that does the steps named in `ops` ({"matmul": f}) by these functions, all others by PyTorch eager.
+    """A backend called `name` that computes the steps named in `ops` ({"matmul": f}) by these functions, all others by
+    PyTorch eager.
 
-    A function takes the operands in the order of PyTorch's arguments, the attributes as keywords, and gives the result; `arrays` says
-    of which library ("torch", "numpy", "jax"), and `device` where torch tensors are handed over ("cuda", for kernels of a GPU).
-    `ulpscope list ops` has the words.
+    A function takes the operands in the order of PyTorch's arguments, the attributes as keywords, and gives the
+    result; `arrays` names their library ("torch", "numpy", "jax"), and `device` the device of the torch tensors
+    ("cuda", for kernels of a GPU). `ulpscope list ops` lists the words.
     """
     return Backend(name, ops, arrays, device)
 
@@ -122,7 +123,7 @@ class _Adapter(Adapter):
 
 
 def given(value, made):
-    """A torch tensor as an array of the kernel's library, by its bits, where the kernel wants it."""
+    """A torch tensor as an array of the kernel's library, by its bits, on the kernel's device."""
     import torch
     if not isinstance(value, torch.Tensor):
         return value
@@ -136,7 +137,7 @@ def given(value, made):
 
 
 def _taken(result, op):
-    """What the kernel gave, as a torch tensor of the same bits."""
+    """The kernel's result as a torch tensor of the same bits."""
     import torch
     if isinstance(result, torch.Tensor):
         return result.cpu()
@@ -197,14 +198,14 @@ def served(made):
 
 
 def diagnostics(errors):
-    """The texts of the lines of `errors` that name a place as compilers do: FILE:LINE:COLUMN: TEXT."""
+    """The messages in `errors` with a place in the style of compilers: FILE:LINE:COLUMN: TEXT."""
     return re.findall(r"(?m)^\S+:\d+:\d+: (.*)$", errors)
 
 
 def called(command, backends, heard=None, seconds=None):
-    """Starts `ulpscope` with the arguments `command`, -b `backends` and adapters for those of them that are made of functions; its exit code
-    and what it printed on stdout and stderr. `heard` is called with each line of stderr as it comes, in another thread. After
-    `seconds` it is interrupted: it then reports what was judged by that time."""
+    """Starts `ulpscope` with the arguments `command`, -b `backends` and adapters for those that are made of functions;
+    returns its exit code and its stdout and stderr. `heard` is called with each line of stderr as it comes, in
+    another thread. After `seconds` the program is interrupted and reports what was judged by that time."""
     named = [each if isinstance(each, str) else each.name for each in backends]
     command = [str(places.binary()), *command, "-b", ",".join(named)]
     with served([each for each in backends if not isinstance(each, str)]) as (scripts, until_done):

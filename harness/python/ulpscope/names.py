@@ -1,8 +1,9 @@
-"""What the author called the values: found in the lines of source that each step comes from.
+"""The author's names for the values, found in the lines of source that each step comes from.
 
-Steps that one statement makes stand together. The last of them is what the statement assigns, so it takes that name; those before
-are called after it and after what they do (`h_rsqrt`). A statement of the caller goes before one of what it calls: `q = rotate(x)`
-names the last step of rotate() q, and a `return` hands the question on to the caller.
+Steps made by one statement are adjacent. The last of them is the value that the statement assigns, so it takes that
+name; those before are called after it and after their op (`h_rsqrt`). A statement of the caller has priority over
+one of the callee: `q = rotate(x)` names the last step of rotate() q, and for a `return` the name comes from the
+caller.
 """
 
 import ast
@@ -97,9 +98,9 @@ def _target(where, step):
 
 @functools.lru_cache(maxsize=4096)
 def _statement(file, line):
-    """(first line, names that it assigns) of the innermost simple statement at a line; None where there is no source.
+    """(first line, names that it assigns) of the innermost simple statement at a line; None if there is no source.
 
-    Of two statements on one line nobody knows which of them a step comes from: that line assigns no name.
+    If two statements share a line, it is unknown which of them a step comes from: that line assigns no name.
     """
     at = [each for each in _statements(file) if each[0] <= line <= each[1]]
     if not at:

@@ -1,7 +1,8 @@
-"""What a kernel may do in fewer bits than float32: every such place of a fused program, and what it gives then.
+"""The operations that a kernel may do in fewer bits than float32: every such place of a fused program, and its result
+there.
 
-A kernel conforms only where these were excluded: on some input each of them leaves the range of an honest evaluation. And a kernel
-that does not conform is reported with the one that it resembles.
+A kernel conforms only if these were excluded: on some input each of them leaves the range of a conforming
+evaluation. A kernel that does not conform is reported with the place that it resembles.
 """
 
 import dataclasses
@@ -10,26 +11,26 @@ import math
 from ulpscope import expanding, formats, fusing
 
 NARROW = ("bfloat16", "float16")
-# What rounds nothing, or is a rounding that the program asks for.
+# Ops that round nothing, or are roundings that the program requests.
 _EXACT = ("move", "same", "index", "made", "compare", "logic", "to", "perhaps", "whole", "heads", "mask", "neg", "abs")
 _SUMS = ("matmul", "sum", "contract", "online")
-# Sums that are made narrow of a large product, where some are enough.
+# The number of sums that are made narrow in a large product, where some are enough.
 _MOST_SUMS = 1 << 14
 _CHUNKS, _PARTS = (2, 4, 8, 16, 32, 64, 128), (2, 4, 8)
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """One narrow place. kind: "result" of a node, "sum" inside of it, "read" of an input, "number" of a constant, "pair" of factors that the
-    program does not multiply with each other."""
+    """One narrow place. kind: "result" of a node, "sum" inside it, "read" of an input, "number" of a constant, "pair"
+    of factors that the program does not multiply with each other."""
 
     node: str
     kind: str
     format: str
     says: str
     chunk: int = 1  # how many terms are added exactly before they are added to a narrow total
-    block: int = 0  # of keys, after which an online softmax has a narrow total
-    parts: int = 0  # or in how many parts the terms are, each of them narrow too
+    block: int = 0  # number of keys after which an online softmax has a narrow total
+    parts: int = 0  # or the number of parts of the terms, each of them narrow too
     products: str = ""  # the format of products; "" where they are exact
     of_product: bool = False  # "pair": a factor is an operand of a matrix product
     factors: tuple = ()  # of "pair": what a kernel multiplies first, where the program multiplies otherwise
@@ -39,7 +40,7 @@ class Fault:
         return -(-terms // self.parts) if self.parts else self.chunk if self.chunk > 1 and not self.products else 0
 
     def simplicity(self):
-        """What is told first of several that give the same."""
+        """The key that orders narrow places with equal results, the simplest first."""
         one_by_one = self.chunk == 1 and not self.parts and not self.block
         return self.kind == "all", 0 if self.kind != "sum" else 1 if one_by_one else 2, self.chunk, self.parts, self.block
 
@@ -69,7 +70,8 @@ def faults(program, dtypes, results, thorough=False):
 
 
 def _pairs(program):
-    """(a * b) * c as a * (b * c), and (a @ b) * c as a @ (b * c), what is in parentheses narrow: scales taken together, weights dequantised."""
+    """(a * b) * c as a * (b * c), and (a @ b) * c as a @ (b * c), with a narrow result in the parentheses: scales
+    multiplied first, weights dequantised."""
     made, found = {node.name: node for node in program.nodes}, []
     for node in program.nodes:
         if node.op != "mul" or not all(isinstance(each, str) for each in node.of):
@@ -104,7 +106,7 @@ def _narrow_sums(node, dtype, thorough):
 
 
 def _stored(program, results):
-    """{node: dtype} of nodes whose rounding to that dtype is the store itself, or commutes with it."""
+    """{node: dtype} of nodes whose rounding to that dtype is the output rounding itself, or commutes with it."""
     stored = dict(results)
     for node in reversed(program.nodes):
         if node.name in stored and fusing.commutes(node):
@@ -116,11 +118,12 @@ def _stored(program, results):
 
 
 class Plain:
-    """Float64, as the nearest thing to the exact value, with one place that is narrow, or none. `sample`: some sums of it alone."""
+    """Evaluates in float64, close to the exact value, with one place that is narrow, or none. `sample`: only some sums
+    of it."""
 
     def __init__(self, fault=None, clock=lambda: None, sample=False):
         self.fault, self.clock, self.sample, self.node = fault, clock, sample, None
-        self.terms = 0  # of the narrow sum, once it was computed
+        self.terms = 0  # of the narrow sum, after it was computed
 
     def touches(self, node):
         return self.fault is not None and self.fault.kind != "read" and self.fault.node in (node.name, "")

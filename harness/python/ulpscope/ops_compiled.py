@@ -1,15 +1,17 @@
-"""The ops of a compiled run beside those of the eager one: which results of the eager run occur in it, bit by bit."""
+"""Compares the ops of a compiled run with the eager run's: which results of the eager run occur in it, bit by bit."""
 
 from ulpscope import faithful, recording
 
-# Compilers whose graphs are run op by op. Any other fuses, and no call of the dispatcher shows what it computes.
+# Compilers whose graphs run op by op. Any other compiler fuses, and calls of the dispatcher do not show what it
+# computes.
 OP_BY_OP = ("aot_eager", )
 _MOST_SHOWN = 8
 
 
 def sentences(f, args, kwargs, eager, compiler, gradients):
-    """What is said of torch.compile(f) with the backend `compiler` beside the trail of the Recorder `eager`; `gradients` is whether the run had
-    them enabled. Results are matched by their bits: the same op may be called otherwise in a graph."""
+    """Findings about torch.compile(f) with the backend `compiler`, compared with the trail of the Recorder `eager`;
+    `gradients` is whether the run had them enabled. Results are matched by their bits: a graph may call the same op
+    by another name."""
     if compiler not in OP_BY_OP:
         return [f"torch.compile with {compiler} fuses ops into kernels: none of them is observed by itself (check() judges such a program)"]
     graphs, trail = _compiled(f, args, kwargs, gradients)

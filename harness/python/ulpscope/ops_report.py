@@ -21,11 +21,13 @@ class OpCalls:
     calls     how many there are; `places` {(module, file, line): calls}
     place     of the judged call, the one furthest from the same op in float64: 'module file.py:12'
     inside    the custom op whose Python makes these calls; '' for none
-    status    "conforms": computed in float32 or better and rounded once; "violates"; "open": the bits tell neither, `label` what is
-              likely; "view": it computes nothing; "not judged": `reason`, where it is one of the closed list, and `text` say why
+    status    "conforms": computed in float32 or better and rounded once; "violates"; "open": the bits decide neither,
+              `label` is the likely class; "view": it computes nothing; "not judged": `reason`, if it is one of the closed
+              list, and `text` state why
     label     the precision that the recorded bits show, `max_ulp` the largest error against the exact result, in units in the last place
-    rms       the root mean square error against the op in float64, relative to that of the result; None where float64 tells nothing
-    again     {backend: '' where it gives the recorded bits, else what it gives}
+    rms       the root mean square error against the op in float64, relative to that of the result; None if float64 is
+              no evidence
+    again     {backend: '' if it gives the recorded bits, else its result}
     """
 
     op: str
@@ -36,7 +38,7 @@ class OpCalls:
     call: object = None  # recording.Call
     place: str = ""
     inside: str = ""
-    meant: bool = False  # it is judged as what `known` says of it
+    meant: bool = False  # it is judged by the definition in `known`
     status: str = "not judged"
     reason: object = None
     text: str = ""
@@ -61,7 +63,7 @@ class OpCalls:
                    places=dict(group.places), call=call, place=place, inside=group.key[1], rms=call.rms if call else None)
 
     def judged(self, case, result):
-        """Takes what the judge says of the recorded values."""
+        """Takes the judge's findings about the recorded values."""
         values = [result["values"][each] for each in case.observe if each in result["values"]]
         if not values:
             self.text = result["reason"] or result["outcome"].get("text", "")
@@ -87,7 +89,8 @@ class OpCalls:
 
 
 def _without_contract(value):
-    """What a contract would say, from the class alone: of steps inside that were certainly rounded, and of sums that were narrow."""
+    """The verdict that a contract would have, from the class alone: by steps inside that were certainly rounded, and by
+    narrow sums."""
     facets, cuts = value.get("facets", {}), value.get("cuts", {})
     narrow = [words for words in (facets.get("acc", []), facets.get("mid", []), *cuts.values()) if words and not any(map(_is_wide, words))]
     if narrow:
@@ -131,10 +134,11 @@ def _place(found):
 
 @dataclass(repr=False)
 class OpsReport:
-    """What check_ops() found. `str(report)` is the table: what violates first, then what was judged, then what was not.
+    """The result of check_ops(). `str(report)` is the table: first rows that violate, then the other judged rows, then
+    the rest.
 
     rows           an OpCalls for each distinct call, in the order of the run
-    notes          what a reader has to know of how it was made
+    notes          what a reader has to know about the run
     same_as_plain  whether `f` gives the same bits without being recorded; None where it was not run again
     run_dir        the folder of the runs, for `ulpscope explain ID@as-run --run DIR`
     seconds        by the clock
@@ -165,7 +169,7 @@ class OpsReport:
 
     @property
     def outside(self):
-        """{Reason: calls} of what no case can say, the most frequent first."""
+        """{Reason: calls} of calls that no case can express, the most frequent first."""
         found = Counter()
         for each in self.rows:
             if each.reason is not None:
@@ -178,7 +182,7 @@ class OpsReport:
         return sum(each.calls for each in rows) / whole if whole else 0.0
 
     def _again(self):
-        """Sentences of what the backends gave beside the recorded bits."""
+        """Sentences that compare the backends' results with the recorded bits."""
         for backend in dict.fromkeys(key for each in self.rows for key in each.again):
             rows = [each for each in self.rows if backend in each.again]
             other = [each for each in rows if each.again[backend]]

@@ -1,7 +1,8 @@
-"""check_ops(): every op of a real eager run, judged by itself from the operands that it had.
+"""check_ops(): every op of a real eager run, judged by itself on the operands that it had.
 
-Nothing is exported: the function runs, with its branches, its shapes that depend on values and its custom ops (recording.py). Each distinct
-call is a case of its own (calls.py). What is judged is what was recorded; the backends of the run compute each call once more beside it.
+Nothing is exported: the function runs, with its branches, its shapes that depend on values and its custom ops
+(recording.py). Each distinct call is a case of its own (calls.py). The recorded results are judged; the backends of
+the run compute each call once more for comparison.
 """
 
 import contextlib
@@ -27,26 +28,31 @@ AS_RUN = "as-run"
 
 def check_ops(f, args=(), kwargs=None, *, backends=None, known=None, compiled=None, minutes=10, most_elements=1 << 24, out=None,
               progress=True):
-    """Runs `f(*args, **kwargs)` op by op, in eager PyTorch with one thread or in JAX, and judges every op of it; an OpsReport.
+    """Runs `f(*args, **kwargs)` op by op, in eager PyTorch with one thread or in JAX, and judges every op of it; an
+    OpsReport.
 
-    `f` is a function or an nn.Module; it may branch on values, have shapes that depend on them, and call custom ops. An op is what the
-    dispatcher calls below autograd. Calls of one op are one row where dtypes, shapes and strides of their operands and all other arguments
-    are the same; of these the call is judged whose result is furthest from the same op in float64.
+    `f` is a function or an nn.Module; it may branch on values, have shapes that depend on them, and call custom ops.
+    An op is one of the dispatcher's ops below autograd. Calls of one op are one row if dtypes, shapes and strides of
+    their operands and all other arguments are the same; the judged call of a row is the one whose result is furthest
+    from the same op in float64.
 
-    backends       compute each judged call once more, from the same operands: torch-eager where the tensors lie, if nothing is said; ()
-                   for none. The report says where their bits are other ones than those of the run.
-    known          {"library::op": a function of PyTorch}: what a custom op is meant to compute, with the op's arguments. Without it, the
-                   calls that a custom op's own Python makes are judged.
-    compiled       "aot_eager": the function is compiled so as well, and the report says which results of the eager run occur in its graphs, bit
-                   by bit; of a compiler that fuses ("inductor") the report says that nothing is observed by op
-    minutes        after which nothing more is judged; the report has what was judged till then
+    backends       compute each judged call once more, from the same operands: by default torch-eager on the device of
+                   the tensors; () for none. The report states where their bits differ from those of the run.
+    known          {"library::op": a function of PyTorch}: the definition of a custom op, with the op's arguments.
+                   Without it, the calls that a custom op's own Python makes are judged.
+    compiled       "aot_eager": the function is also compiled, and the report states which results of the eager run
+                   occur in its graphs, bit by bit; for a compiler that fuses ("inductor") it states that no op is
+                   observed by itself
+    minutes        after which nothing more is judged; the report has what was judged by then
     most_elements  calls whose operands have more elements together are counted, and not judged
-    out            a folder that keeps the cases and the runs; without it, they go with the report
+    out            a folder that keeps the cases and the runs; without it, they are removed with the report
 
-    Where an argument is an array of JAX's, an op is a primitive: those inside of what JAX compiles by itself, and of its branches and loops, are
-    run one by one, the first call of a row is judged, and jax-eager computes it once more.
+    If an argument is a JAX array, an op is a primitive: those inside functions that JAX compiles by itself, and
+    inside branches and loops, are run one by one, the first call of a row is judged, and jax-eager computes it once
+    more.
 
-    An op that computes in float32 or better inside and rounds once, to its result, conforms. What `f` raises is raised.
+    An op that computes in float32 or better inside and rounds once, to its result, conforms. Exceptions of `f` pass
+    through.
     """
     began = time.monotonic()
     say = checking.Progress(progress)
@@ -126,7 +132,8 @@ def _run_jax(f, args, kwargs, most_elements, report):
 
 
 def _cases(recorder, known, report, own_jax):
-    """[(Case, {value: recorded tensor}, row)] of the groups that a case can say; every group is a row of the report."""
+    """[(Case, {value: recorded tensor}, row)] of the groups that a case can express; every group is a row of the
+    report."""
     if own_jax:
         from ulpscope.recording_jax import case_of
     else:
@@ -170,7 +177,7 @@ def _meant(function, call, name):
 
 
 def _without_refused(cases, folder):
-    """The cases that the harness reads; the rows of the others say why it does not."""
+    """The cases that the harness accepts; the rows of the others state why it does not."""
     if not cases:
         return cases
     path = checking.saved([case.outline() for case, _, _ in cases], folder)
@@ -247,7 +254,8 @@ def _judge(cases, backends, report, seconds):
 
 
 def _compare_again(row):
-    """Says of each backend whether it gives the recorded bits, and, where torch-eager does not, whether the op does so here."""
+    """States for each backend whether it gives the recorded bits, and, if torch-eager does not, whether the op does so
+    here."""
     again = {}
     for backend, result in row.beside.items():
         outcome = result["outcome"]
@@ -265,7 +273,7 @@ def _compare_again(row):
 
 
 def _here(call):
-    """What the op gives once more in this process, beside what it gave."""
+    """The op's result when it is run again in this process, compared with the recorded one."""
     args, kwargs = tree.tree_map(recording.copied, (call.args, call.kwargs))
     with torch.no_grad(), faithful.one_thread(), contextlib.suppress(Exception):
         found = tree.tree_leaves(call.func(*args, **kwargs))

@@ -1,4 +1,5 @@
-"""Where this installation lies: the harness's executable, the adapters, the SDK that this package shares with them."""
+"""The places of this installation: the harness's executable, the adapters, the SDK that this package shares with
+them."""
 
 import json
 import os
@@ -9,7 +10,7 @@ import sys
 
 
 class NotInstalled(RuntimeError):
-    """Something that was asked for is not there; the text says what to do."""
+    """A requested part is not installed; the text states what to do."""
 
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
@@ -41,7 +42,7 @@ def environment():
 
 
 def adapter_command(backend):
-    """The command line of the adapter that serves `backend`, as backends/registry.jsonl has it."""
+    """The command line of the adapter that serves `backend`, from backends/registry.jsonl."""
     rows = [json.loads(line) for line in (root() / "backends/registry.jsonl").read_text(encoding="utf-8").splitlines()]
     found = [row for row in rows if row["backend"] == backend and "adapter" in row]
     if not found:

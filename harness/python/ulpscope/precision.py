@@ -12,7 +12,7 @@ from ulpscope import adapters, checking, kernels, models, places, referenced
 places.find_sdk()
 from ulpscope_adapter import words  # noqa: E402
 
-# What a format asks for is that one or better: the language's words for it.
+# A demand for a format means that one or better: the language's words for it.
 _STEP_OF = {"acc": "sum", "prod": "products of a sum"}
 _AT_LEAST = {"float32": "at_least_float32", "float64": ["float64", "compensated", "exact"]}
 
@@ -26,7 +26,7 @@ class NotProved(AssertionError):
 
 
 class PrecisionError(AssertionError):
-    """The kernel violates what was asked. `witness` is the element that proves it, `report` the Report."""
+    """The kernel violates the request. `witness` is the element that proves it, `report` the Report."""
 
     def __init__(self, text, witness, report):
         super().__init__(text)
@@ -35,30 +35,34 @@ class PrecisionError(AssertionError):
 
 def assert_precision(kernel, args, *, reference=None, acc=None, mid="default", prod=None, operands="default", out=None, op="matmul",
                      attrs=None, data="auto", seed=0, keep=None):
-    """Proves that `kernel(*args, **attrs)` computes `op`, or a program of your own, in the precision asked, or raises.
+    """Proves that `kernel(*args, **attrs)` computes `op`, or a program of your own, in the requested precision, or
+    raises.
 
-    With `reference`, a function of the same arguments, a module or a Case, the kernel is judged as that program computed in one go: in
-    float32, no intermediate rounded but where the reference casts to a narrower dtype (which the kernel may leave out), and rounded once
-    at the end. What dtype the reference stores an intermediate in is no request. Attention may round its probabilities to the dtype of
-    the values. `mid` then names further roundings that are allowed ({"hidden": "bfloat16"}, a value of the reference), `out` another
-    store than to nearest ("bfloat16_rz"); the other facets are not asked. Gives a KernelReport, within 20 seconds or so, or raises as below.
+    With `reference`, a function of the same arguments, a module or a Case, the kernel is judged as that program
+    computed in one go: in float32, with no intermediate rounding except where the reference casts to a narrower
+    dtype (which the kernel may leave out), and rounded once at the end. The dtype in which the reference stores an
+    intermediate is no request. Attention may round its probabilities to the dtype of the values. `mid` then names
+    additional roundings that are allowed ({"hidden": "bfloat16"}, a value of the reference), `out` an output
+    rounding other than to nearest ("bfloat16_rz"); the other facets are not requested. Gives a KernelReport, within
+    20 seconds or so, or raises as below.
 
-    args      arrays of torch, NumPy or jax, and Python numbers: the kernel is called with arrays of the same library (torch tensors: on
-              the same device), on these and on inputs that the harness adds because they tell (the same shapes and dtypes)
+    args      arrays of torch, NumPy or jax, and Python numbers: the kernel is called with arrays of the same library
+              (torch tensors: on the same device), on these and on additional inputs of the harness that distinguish
+              precisions (the same shapes and dtypes)
     acc       the accumulator: "float32" and "float64" mean that or better; any word of `ulpscope list models`, or a list of them
-    operands  of products, how they are read: with acc= "as_is" if nothing else is said, since a float32 sum of what was rounded to
-              bfloat16 or tf32 is no float32 product; None leaves it open
-    mid       a rounding when computing the store: of the finished sum, or of a step inside `op` (a total, a reciprocal, a mean,
-              probabilities). With acc= "none" if nothing else is said, since what is rounded on the way shows little of the sums before
-              it; None leaves it open
-    prod, out the other facets (products, the store); not asked: not judged
-    op, attrs what the kernel is to compute, a word of `ulpscope list ops`, and its attributes
+    operands  how the operands of products are read: with acc=, "as_is" by default, since a float32 sum of operands that
+              were rounded to bfloat16 or tf32 is no float32 product; None leaves it open
+    mid       a rounding before the output: of the finished sum, or of a step inside `op` (a total, a reciprocal, a
+              mean, probabilities). With acc=, "none" by default, since an intermediate rounding hides most of the sums
+              before it; None leaves it open
+    prod, out the other facets (products, the output rounding); not requested: not judged
+    op, attrs the op that the kernel should compute, a word of `ulpscope list ops`, and its attributes
     keep      a folder for the run; without it the run of a failure stays in a temporary folder that the message names
 
-    Returns the Report of a proof. Raises PrecisionError (an AssertionError) with the sentence, the witness and how to look closer;
-    NotProved, which is one too, where the bits prove neither.
+    Returns the Report of a proof. Raises PrecisionError (an AssertionError) with the sentence, the witness and how
+    to look closer; NotProved, which is one too, if the bits prove neither.
     """
-    __tracebackhide__ = True  # in pytest a refusal is told, not where it was raised
+    __tracebackhide__ = True  # pytest shows the refusal, not where it was raised
     if reference is not None:
         if (prod, operands, op) != (None, "default", "matmul") or _word(acc) not in (None, "float32", "at_least_float32"):
             raise ValueError("reference= asks for float32 throughout: of the facets it takes acc=\"float32\", mid= and out= alone")
@@ -180,7 +184,7 @@ def _judge(report, backend, args, temporary):
 
 
 def _advice(report, result, entry):
-    """What decides an open answer, followed once."""
+    """The action that decides an open answer, followed once."""
     asked = report.case.contract["accept"][report.case.observe[0]]
     if result["outcome"]["kind"] != "completed":
         return "let the kernel take other values of the same shapes and dtypes: the harness calls it on some"
@@ -202,7 +206,8 @@ def _reference_of(case):
 
 
 def _witness(result, entry, report, args):
-    """The element whose bits exclude what was asked: a dict with its index, values, operands, and the model that it excludes."""
+    """The element whose bits exclude the request: a dict with its index, values, operands, and the model that it
+    excludes."""
     found = _exclusion(result, entry, report)
     if found is None:
         return None
@@ -226,7 +231,7 @@ def _witness(result, entry, report, args):
 
 
 def _exclusion(result, entry, report):
-    """Of the exclusions on record, the one of the plain model that was asked for; else the one that the report's reason cites."""
+    """The recorded exclusion of the plain model that was requested; else the one that the report's reason cites."""
     asked = report.case.contract["accept"][report.case.observe[0]].get("acc")
     plain = {"at_least_float32": "float32"}.get(asked, asked) if isinstance(asked, str) else asked[0] if asked else None
     kept = [each for each in (report.data["exclusions"][index] for index in entry["excluded"]) if each.get("observed") is not None]

@@ -1,8 +1,8 @@
-"""JAX's primitives in the words of the case language, one method for each that has not the name and the
-operands of a word that goes element by element.
+"""JAX's primitives in the words of the case language, one method for each that does not have the name and the operands
+of an elementwise word.
 
-What is computed of constants alone is a constant: a number where one stands for it, else a tensor of the case. A call is one word where
-the library's function of that word has the same jaxpr on these operands, else it is entered.
+A value computed from constants alone is a constant: a number if one represents it, else a tensor of the case. A call
+is one word if the library's function of that word has the same jaxpr on these operands; else it is entered.
 """
 
 import pathlib
@@ -29,7 +29,7 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_v
 
 
 class Constant:
-    """An array that follows from constants alone; `where` says the lines of the last of them."""
+    """An array that follows from constants alone; `where` has the lines of the last of them."""
 
     def __init__(self, array, where=()):
         self.array, self.where = array, where
@@ -45,7 +45,8 @@ class Constant:
 
 
 class Walk(Products):
-    """Steps from a jaxpr. Values are called `%NUMBER` until names.py has named them; `home` is the file that asked for the jaxpr."""
+    """Steps from a jaxpr. Values are called `%NUMBER` until names.py has named them; `home` is the file that requested
+    the jaxpr."""
 
     def __init__(self, home, taken):
         self.steps, self.inputs = [], []
@@ -137,8 +138,8 @@ class Walk(Products):
         return self._jaxpr(body, {**known, **dict(zip(body.invars, of))})
 
     def _lines(self, equation, outer):
-        """The author's lines that an equation comes from, outermost first. Those of a call that was traced before stand for another
-        caller: then only what lies below this one counts."""
+        """The author's lines that an equation comes from, outermost first. The lines of a call that was traced before
+        belong to another caller: then only those below this one count."""
         own = frames_of(equation.source_info.traceback, self._home)
         if not outer or own[:len(outer)] == outer or (own and own[0][3] == outer[0][3] and len(own) >= len(outer)):
             return own or outer
@@ -159,14 +160,14 @@ class Walk(Products):
         return name
 
     def scalar(self, value, what, reason=Reason.PRIMITIVE_FORM):
-        """An operand that the language wants as a number."""
+        """An operand that the language requires as a number."""
         number = value.number() if isinstance(value, Constant) else None
         if number is None:
             self.refuse(f"{what} that is no number", reason)
         return number
 
     def operand(self, value):
-        """A name, or a number where one stands for the constant."""
+        """A name, or a number if one represents the constant."""
         if isinstance(value, str):
             return value
         number = value.number()
@@ -339,7 +340,7 @@ class Walk(Products):
         return self.add("prod", of, dim=axes[0])
 
     def _place(self, word, of, params):
-        """argmax or argmin, in the dtype that is asked for."""
+        """argmax or argmin, in the requested dtype."""
         found = self.add(word, of, dim=int(params["axes"][0]))
         due = str(params["index_dtype"])
         return found if due == "int64" else self.add("cast", [found], dtype=due)
@@ -454,7 +455,7 @@ def frames_of(found, home):
 
 
 def line_of(error, home):
-    """', at file:line: text' of the innermost line of the author's that an error came through."""
+    """', at file:line: text' of the author's innermost line that an error came through."""
     import jax
     library, inside, found = str(pathlib.Path(jax.__file__).parent), False, None
     for frame in traceback.extract_tb(error.__traceback__):

@@ -7,7 +7,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 class Products:
     def _dot_general(self, of, params):
-        """matmul where it is one, or where another dtype of the sum is asked for; einsum else, with operands and dimensions in JAX's order."""
+        """matmul if it is one, or if another dtype of the sum is requested; else einsum, with operands and dimensions
+        in JAX's order."""
         (left, right), (left_batch, right_batch) = params["dimension_numbers"]
         a, b = (var.aval for var in self._equation.invars)
         wanted = params["preferred_element_type"]
@@ -42,7 +43,7 @@ class Products:
         return [each if dtype == due else self.add("cast", [each], dtype=str(due)) for each, dtype in zip(of, dtypes)]
 
     def _turned_matmul(self, of, numbers, attrs):
-        """A product as matmul, of operands that are turned and reshaped until their dimensions stand as matmul wants them."""
+        """A product as matmul, of operands that are transposed and reshaped to matmul's order of dimensions."""
         (left, right), (left_batch, right_batch) = numbers
         first, rows = self._sided(of[0], self.shape(0), left_batch, left, -1)
         second, columns = self._sided(of[1], self.shape(1), right_batch, right, 0)

@@ -4,8 +4,9 @@
     pytest --ulpscope --ulpscope-backends torch-eager,jax cases/seeds -k matmul_out -m smoke -x
     def test_kernel(ulpscope): ulpscope.assert_precision(my_kernel, (x, w), acc="float32")
 
-All items of a session (or of an xdist worker) are one run of the harness. What `ulpscope run` exits with 1 or 6 for is a failure,
-SKIP is skipped, XFAIL is an expected failure, PASS passes; that backends part fails nothing, and is said at the end.
+All items of a session (or of an xdist worker) are one run of the harness. A result for which `ulpscope run` exits with
+1 or 6 fails, SKIP is skipped, XFAIL is an expected failure, PASS passes; differences between backends fail nothing, and
+are listed at the end.
 """
 
 import pathlib
@@ -46,7 +47,8 @@ def pytest_configure(config):
 
 
 class _Controller:
-    """What the process that distributes tells the workers: the backends are looked for once, and results lie in one folder."""
+    """The message of the process that distributes to the workers: the backends are probed once, and all results are in
+    one folder."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node):
@@ -177,7 +179,7 @@ class CaseItem(pytest.Item):
 
 
 class Fails(Exception):
-    """What is shown in the place of a traceback: a result, what is said of its case, its run folder."""
+    """Shown instead of a traceback: a result, the findings of its case, its run folder."""
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -188,7 +190,7 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and isinstance(report.longrepr, tuple):
         report.longrepr = (str(item.path), item.reportinfo()[1] + 1, report.longrepr[2])
     if hasattr(item, "found"):
-        # What the item took, not how long it waited for a run of many.
+        # The item's own duration, without the time that it waited for a run of many.
         took = item.found[1]["volatile"]["durations"].get("cases_ms", {}).get(f"{item.case}@{item.backend}", {})
         report.duration = sum(took.values()) / 1000
 

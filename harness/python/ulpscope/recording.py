@@ -1,8 +1,8 @@
-"""A real eager run, op by op: every call of the dispatcher below autograd, with the operands that it really had.
+"""A real eager run, op by op: every call of the dispatcher below autograd, with its real operands.
 
-A TorchDispatchMode sees each call. Calls of one op with operands of the same dtypes, shapes and layouts and the same other arguments are
-one Group. A group keeps a copy of one call: the one whose result is furthest from the same op in float64. That distance only chooses
-which call is judged; whether it conforms is judged from exact values.
+A TorchDispatchMode sees each call. Calls of one op with operands of the same dtypes, shapes and layouts and the same
+other arguments are one Group. A group keeps a copy of one call: the one whose result is furthest from the same op in
+float64. That distance only selects the call to judge; its conformance is judged from exact values.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from ulpscope.decomposing import is_composite
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# Ops that only ask, or hand the same memory on.
+# Ops that only query, or pass the same memory on.
 _ASKS = ("sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "is_same_size", "_has_compatible_shallow_copy_type")
 
 
@@ -35,7 +35,8 @@ class Call:
     where    ((file, line, text, function), ...) of the Python that made the call, outermost first
     module   the path of the innermost nn.Module; '' for none
     inside   the custom op whose Python implementation made the call; '' for none
-    error    the largest distance from the op in float64, relative to the size of the results; None where float64 tells nothing
+    error    the largest distance from the op in float64, relative to the size of the results; None if float64 is no
+             evidence
     rms      the root mean square of that distance, relative to that of the result
     """
 
@@ -64,10 +65,10 @@ class Group:
     """Calls of one op, alike but for the values of their tensors.
 
     key     what they have in common: (the op, the custom op that they are inside of, described(operands), described(others))
-    kind    "op"; "view": it shows memory otherwise and computes nothing; "opened": a custom op whose own calls are recorded
-    kept    the call that is kept, the one furthest from float64; None where all are too large
+    kind    "op"; "view": it rearranges memory and computes nothing; "opened": a custom op whose own calls are recorded
+    kept    the call that is kept, the one furthest from float64; None if all are too large
     places  {(module, file, line): calls}
-    unlike  why no call can be kept, of tensors that hold no values here; '' else
+    unlike  why no call can be kept, for tensors that hold no values here; '' else
     """
 
     func: object
@@ -152,7 +153,8 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _control_flow(self, func, args, kwargs):
-        """What a branch or a loop of PyTorch's gives, the ops inside recorded; of any other op with functions inside, none are."""
+        """The result of a branch or a loop of PyTorch's, with the ops inside recorded; ops inside any other op with
+        functions are not."""
         if func.name() == "cond" and not kwargs:
             with self:
                 return (args[1] if bool(args[0]) else args[2])(*args[3])
@@ -254,7 +256,7 @@ def _implementation(func, device):
 
 
 def described(value):
-    """What calls of one group have in common: of a tensor its dtype, shape, strides and device, anything else as it is."""
+    """The key that calls of one group share: dtype, shape, strides and device of a tensor, anything else unchanged."""
     if isinstance(value, torch.Tensor):
         strides = tuple(value.stride()) if value.layout == torch.strided else ()
         return ("tensor", value.dtype, tuple(value.shape), strides, str(value.layout), str(value.device))
@@ -284,8 +286,8 @@ def copied(value):
 
 
 def beside_float64(call):
-    """(largest, root mean square) distance of the call's results from the same op in float64; (None, None) where that tells nothing. Raises
-    what the op raises there."""
+    """(largest, root mean square) distance of the call's results from the same op in float64; (None, None) if that is
+    no evidence. Raises the op's own exceptions."""
     if _draws(call) or not any(
             isinstance(each, torch.Tensor) and each.dtype.is_floating_point and each.dtype != torch.float64 and each.numel()
             for each in call.results):
@@ -341,7 +343,7 @@ def _frames():
 
 
 def recorded(f, args, kwargs, recorder):
-    """What `f(*args, **kwargs)` gives, every op of it recorded."""
+    """The result of `f(*args, **kwargs)`, with every op recorded."""
     with recorder:
         return f(*args, **kwargs)
 

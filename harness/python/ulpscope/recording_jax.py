@@ -1,7 +1,8 @@
-"""A run of a function of JAX, primitive by primitive: each call with the arrays that it really had, and that call as a case.
+"""A run of a function of JAX, primitive by primitive: each call with its real arrays, and that call as a case.
 
-The function runs as it stands, on arrays and not on tracers, so its Python may branch on values. What JAX compiles by itself (jax.jit, jnp's
-functions) is carried out primitive by primitive, and so are branches and loops (cond, while, scan).
+The function runs on arrays and not on tracers, so its Python may branch on values. Functions that JAX compiles by
+itself (jax.jit, jnp's functions) are carried out primitive by primitive, and so are branches and loops (cond, while,
+scan).
 """
 
 import linecache
@@ -20,7 +21,7 @@ from ulpscope.refusals import CaptureError, Reason
 
 _LIBRARY = os.path.dirname(jax.__file__) + os.sep
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# What only shows an array otherwise, or hands it on.
+# Primitives that only rearrange an array, or pass it on.
 _VIEWS = ("reshape", "squeeze", "expand_dims", "broadcast_in_dim", "transpose", "copy", "copy_p", "stop_gradient", "device_put", "stage",
           "optimization_barrier")
 
@@ -45,7 +46,7 @@ class Recorder(core.EvalTrace):
             return fun.call_wrapped(*tracers)
 
     def _done(self, primitive, args, params):
-        """What a primitive gives; a list where it has several results."""
+        """The result of a primitive; a list if it has several."""
         name = primitive.name
         inner = next((params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if hasattr(params.get(key), "eqns")
                       or hasattr(params.get(key), "jaxpr")), None)
@@ -122,7 +123,7 @@ class Recorder(core.EvalTrace):
             group.kept = Call(primitive, group.op, tuple(args), dict(params), list(results), where)
 
     def _where(self):
-        """The lines of Python that make this call, then those of the equations that it is in; outermost first."""
+        """The lines of Python that make this call, then those of the equations around it; outermost first."""
         frames, frame = [], sys._getframe(2)
         while frame is not None and not (frame.f_code.co_filename == __file__ and frame.f_code.co_name == "recorded"):
             file = frame.f_code.co_filename
@@ -134,7 +135,7 @@ class Recorder(core.EvalTrace):
 
 
 def recorded(f, args, kwargs, recorder):
-    """What `f(*args, **kwargs)` gives, every primitive of it recorded."""
+    """The result of `f(*args, **kwargs)`, with every primitive recorded."""
     with core.set_current_trace(recorder):
         return f(*args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""assert_precision(reference=): a kernel beside the program that it computes in one go."""
+"""assert_precision(reference=): judges a kernel against the program that it computes in one go."""
 
 import dataclasses
 import time
@@ -55,7 +55,7 @@ def _is_array(value):
 
 
 def _copy(value):
-    """What a kernel may write into without harm to the caller's own."""
+    """A copy that a kernel may write into without harm to the caller's own."""
     return value.clone() if hasattr(value, "clone") else value.copy() if _is_array(value) else value
 
 
@@ -69,7 +69,7 @@ def _results(given, case):
 
 
 def _captured(reference, args, keywords):
-    """(the Case of the reference, {value: what PyTorch stores}, {input: position among the arguments})."""
+    """(the Case of the reference, {value: PyTorch's stored result}, {input: position among the arguments})."""
     if isinstance(reference, Case):
         case, handed = reference, [each for each in args if _is_array(each)]
         if len(handed) != len(case.inputs):
@@ -111,7 +111,7 @@ def _places(case, args, given):
 
 
 def _carried_out(case, env):
-    """Adds what PyTorch gives for every step, as each is stored."""
+    """Adds PyTorch's result of every step, after its output rounding."""
     import torch
     from ulpscope_torch import ops
     with torch.no_grad():

@@ -6,7 +6,7 @@ import enum
 class Reason(enum.Enum):
     """The value is the reason as a report counts it."""
 
-    # The function is no straight line of numbers that can be compared.
+    # The function is not a straight line of numbers that can be compared.
     RANDOM = "random numbers"
     DATA_DEPENDENT = "depends on the values of a tensor"  # a branch, a shape or a Python number
     CONTROL_FLOW = "a loop or a branch in the graph"
@@ -26,7 +26,7 @@ class Reason(enum.Enum):
     VALUE_FORM = "an argument that a step does not write"
     NO_WORD = "a primitive without a word"  # of JAX: a case has no ops but the words of the case language
     PRIMITIVE_FORM = "a form of a primitive that its word does not have"
-    # What is asked of the function.
+    # Requests that the function cannot meet.
     SEVERAL_RESULTS = "several results to differentiate"
     NO_GRADIENT = "nothing that requires a gradient"
     VERIFY = "a backend that runs no such function"
@@ -40,7 +40,8 @@ class Reason(enum.Enum):
 
 
 class CaptureError(ValueError):
-    """A case cannot say this; the text names the op, and the file and line it comes from, `reason` is the Reason."""
+    """A case cannot express this; the text names the op, and the file and line it comes from, `reason` is the
+    Reason."""
 
     def __init__(self, text, reason):
         super().__init__(text)

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 from ulpscope.case import Case
 
-# Statuses that ask for somebody's eye (verdicts); the rest conforms or was not asked.
+# Statuses that need attention (verdicts); the rest conforms or was not requested.
 _BAD = ("FAIL", "XPASS", "CRASH", "TIMEOUT", "PROTOCOL", "OOM", "TAINTED", "NONDET", "HARNESS", "UNMODELLED", "INCONCLUSIVE")
 
 
 class Ledger:
     """The difference of one observed value between two groups of backends, booked step by step. `str` is a table.
 
-    value, backends   what differs, between whom (two lists of names)
+    value, backends   the value that differs, and the two groups of backends (two lists of names)
     elements, of      how many elements differ, of how many
     rms, atol, rtol   of the difference; the tolerances, each without the other, that would just have passed
     entries           dicts: step, share of the difference (they add up to 1), elements that it changes, rms, max_abs, explained, causes;
-                      at: module, file and line of the step, where the case says them
+                      at: module, file and line of the step, if the case has them
     causes            dicts, the entries by cause: share, steps, explained, sentence of the heaviest, places (texts)
     explained         the share that has a cause; order_only: the part of it in which only the order of summation or last bits differ
     remedies          dicts: settings that were run on this program: backend, setting, source, elements that differ with it; `str`
@@ -54,11 +54,11 @@ class Ledger:
 class Budget:
     """The error of one observed value against the exact program, booked step by step. `str` is a table.
 
-    value, backends   what errs, on which backends (that stored the same bits of it and of all steps)
+    value, backends   the value, and the backends (which stored the same bits of it and of all steps)
     rms               root mean square of the error over `elements`, those with an exact result that were looked at
     entries           dicts: step, share of the error (they add up to 1), rms, elements that it changes; at: module, file and line of the
-                      step, where the case says them; with: steps that share the entry, since `step` reads what they computed unrounded.
-                      A step that gives the exact result of its own operands has none
+                      step, if the case has them; with: steps that share the entry, since `step` reads their results
+                      unrounded. A step that gives the exact result of its own operands has none
     at_stored_values  not every step was observed: entries are of the values that the backend's program stores anyway
     left_out          why nothing is booked, or ''
     in_float32        None, or a dict: the step of a 16-bit output with the largest entry, the error before and after with that output in
@@ -86,9 +86,9 @@ class Budget:
 
 @dataclass(repr=False)
 class Report:
-    """What a run says. `str(report)` reads as the console does, findings first; a notebook draws it.
+    """The report of a run. `str(report)` reads as the console does, findings first; a notebook draws it.
 
-    findings  sentences: where backends part, what violates a contract, what raised, how the function itself compares
+    findings  sentences: where backends differ, what violates a contract, what raised, how the function itself compares
     matrix    {value: {backend: class in words}} of the observed values
     results   the results of report.json, one for each backend
     run_dir   the run folder, for `ulpscope explain ID@BACKEND --run DIR`: out= of check(), or a temporary one, which goes with this report
@@ -110,7 +110,8 @@ class Report:
 
     @property
     def ok(self):
-        """Nothing violates a contract, crashed or could not be judged. That backends part is no failure."""
+        """True if nothing violates a contract, crashed or could not be judged. Differences between backends are no
+        failure."""
         return self.exit_code == 0
 
     def steps(self, backend):
@@ -120,18 +121,22 @@ class Report:
 
     @property
     def ledger(self):
-        """What each difference is made of: a Ledger for each observed value and each two groups of backends that differ in it."""
+        """The entries of each difference: a Ledger for each observed value and each two groups of backends that differ
+        in it."""
         return [Ledger(each) for each in self.data.get("ledgers", [])]
 
     @property
     def budgets(self):
-        """Which rounding costs how much accuracy: a Budget for each observed value and each set of backends that stored the same steps."""
+        """Which rounding costs how much accuracy: a Budget for each observed value and each set of backends that stored
+        the same steps."""
         return [Budget(each) for each in self.data.get("budgets", [])]
 
     def shrink(self, backends=None, *, kind=None, value=None, minutes=10, out=None):
-        """ulpscope.shrink() of the case that this is the report of: the smallest program on which two of its backends still part so.
+        """ulpscope.shrink() of this report's case: the smallest program on which two of its backends still differ in
+        the same way.
 
-        `backends`: which two, where there are more; those of the first divergence (of that kind, at that value) else.
+        `backends`: the two, if there are more; by default those of the first divergence (of that kind, at that
+        value).
         """
         from ulpscope import shrinking
         if self.case is None:
@@ -192,7 +197,7 @@ def _html(line):
 
 
 def _also(finding):
-    """The other values in which the same backends part so: its sentence tells of the first."""
+    """The other values in which the same backends differ in the same way: the sentence is about the first."""
     names = [f"`{name}`" for name in finding["also"]]
     if not names:
         return ""
@@ -200,7 +205,7 @@ def _also(finding):
 
 
 def _at(finding, most=3):
-    """Where in the source that was captured its steps stand: ' At model.layers.0.mlp, model.py:77.', or ''."""
+    """The lines of captured source of its steps: ' At model.layers.0.mlp, model.py:77.', or ''."""
     places = finding.get("places", [])
     if len(places) > most:
         left = len(places) - most + 1

@@ -1,4 +1,5 @@
-"""shrink(): the smallest program on which two backends still part as they do on this one, and a script that shows it upstream."""
+"""shrink(): the smallest program on which two backends differ as they do on this one, and a script that shows it
+upstream."""
 
 import json
 import pathlib
@@ -10,18 +11,19 @@ from ulpscope.case import Case
 
 
 class NothingToShrink(RuntimeError):
-    """The two backends do not part, or not so; the text says what they do."""
+    """The two backends do not differ, or in another way; the text states how."""
 
 
 @dataclass
 class Shrunk:
-    """What came out. `print(shrunk)` shows the case; `shrunk.script` goes into a report upstream.
+    """The result of a search. `print(shrunk)` shows the case; `shrunk.script` goes into a report upstream.
 
-    kind, value, op, edge   which divergence it is: of which kind, at which value and op, and in what
+    kind, value, op, edge   the divergence: its kind, value, op and edge
     sentence                the same as the report says it
     steps, steps_before     how many steps the program has, and had; `elements` those of its tensors
     stopped_early           time was up: it may be smaller yet
-    yaml, script            the case, and a Python script without ulpscope ("" where neither side is a Python stack: `no_script`)
+    yaml, script            the case, and a Python script without ulpscope ("" if neither side is a Python stack:
+                            `no_script`)
     folder                  where case.yaml, repro.py and shrunk.json lie; a temporary one goes with this object
     """
 
@@ -47,11 +49,12 @@ class Shrunk:
 
 def shrink(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor"), kind=None, value=None, minutes=10, seed=0, out=None,
            name=None, data="auto", backward=False):
-    """Shrinks `f(*args, **kwargs)` as long as the two `backends` part in the same kind, at the same value and edge.
+    """Shrinks `f(*args, **kwargs)` as long as the two `backends` differ in the same kind, at the same value and edge.
 
-    `f` is a function, an nn.Module, a Case, or the path of a case file. What the first backend computed takes the place of steps that are
-    cut. `kind` (outcome, dtype, precision, order, value, special, casts) and `value` say which divergence is meant, where it is not the
-    first. `minutes` bounds the search. `out` is the folder for the files, else a temporary one. Raises NothingToShrink.
+    `f` is a function, an nn.Module, a Case, or the path of a case file. The first backend's results replace the
+    steps that are removed. `kind` (outcome, dtype, precision, order, value, special, casts) and `value` select the
+    divergence, by default the first. `minutes` bounds the search. `out` is the folder for the files, else a
+    temporary one. Raises NothingToShrink.
     """
     if len(backends) != 2:
         raise ValueError(f"two backends, not {len(backends)}: {', '.join(map(str, backends))}")

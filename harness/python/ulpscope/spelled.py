@@ -1,6 +1,5 @@
-"""What the case language writes otherwise than PyTorch's dispatcher: op by op, a function (walk, node, arguments) that adds the steps
-and gives the name of the result, or None where the op's own word or name is to be taken after all.
-"""
+"""Ops that the case language spells differently than PyTorch's dispatcher: for each op, a function (walk, node,
+arguments) that adds the steps and gives the name of the result, or None to use the op's own word or name after all."""
 
 from ulpscope.binding import CaptureError, at, dtype_name, dtype_of, words
 from ulpscope.refusals import Reason
@@ -153,8 +152,8 @@ def _counts_rows(node, rows):
 
 
 def _index(walk, node, arguments):
-    """x[i, j]: index_select where one row of whole numbers says all, gather where x[arange(n), j] picks one of each row, else index.
-    PyTorch adds up the gradient of x[i] in x's own dtype, that of index_select in float32."""
+    """x[i, j]: index_select if it selects by one row of whole numbers, gather if x[arange(n), j] picks one of each row,
+    else index. PyTorch adds up the gradient of x[i] in x's own dtype, that of index_select in float32."""
     given = [(dim, each) for dim, each in enumerate(node.args[1]) if each is not None]
     shape = list(node.args[0].meta["val"].shape)
     indices, dims = arguments.get("indices"), [dim for dim, _ in given]
@@ -173,7 +172,7 @@ def _index(walk, node, arguments):
 
 
 def _targets(walk, node, arguments):
-    """cross_entropy and nll_loss: PyTorch passes over targets of -100, and the step says so where there may be some."""
+    """cross_entropy and nll_loss: PyTorch passes over targets of -100, and the step states so if there may be some."""
     target = arguments.get("target")
     ignored = arguments.get("ignore_index", -100)
     said = walk.known.get(target)
@@ -240,8 +239,8 @@ def _repeated(walk, node, arguments):
 
 
 def _between_bounds(walk, node, arguments):
-    """clamp_min, clamp_max, clip and clamp as clamp; bounds that are tensors as maximum and minimum, or, where gradients are asked for, as
-    choices: of equal elements clamp gives all of the gradient to x, maximum half of it."""
+    """clamp_min, clamp_max, clip and clamp as clamp; bounds that are tensors as maximum and minimum, or, if gradients
+    are requested, as choices: of equal elements clamp gives all of the gradient to x, maximum half of it."""
     bounds = {"min": arguments.get("min"), "max": arguments.get("max")}
     if not any(isinstance(each, str) for each in bounds.values()):
         numbers = {key: value for key, value in bounds.items() if value is not None}
@@ -322,7 +321,7 @@ def _of_two(walk, node, arguments):
 
 
 def _einsum(walk, node, arguments):
-    """More than two operands: two at a time, in the order that PyTorch takes them in. What comes of two goes to the end."""
+    """More than two operands: two at a time, in PyTorch's order. The result of two goes to the end."""
     equation, tensors = arguments.get("equation").replace(" ", ""), list(arguments.get("tensors"))
     inputs, arrow, result = equation.partition("->")
     letters = inputs.split(",")
@@ -371,7 +370,7 @@ def _logic(walk, node, arguments):
 
 
 def _kernel_of(word):
-    """What the dispatcher calls the kernel of a softmax: the word, unless the kernel widens its operand by itself."""
+    """The dispatcher's name for the kernel of a softmax: the word, unless the kernel widens its operand by itself."""
     def said(walk, node, arguments):
         if arguments.get("half_to_float") or node.meta["val"].dim() == 0:
             return None

@@ -1,8 +1,8 @@
-"""A case in parts: cut at the ops that have no reference, each part on the operands that torch-eager computed for it.
+"""A case in parts: split at the ops that have no reference, each part on the operands that torch-eager computed for it.
 
-One op of PyTorch's dispatcher in a program leaves all that comes after it without an exact value; the harness judges the steps behind
-it from what it gave, on each backend from that backend's own. In parts, all backends have the same operands; the op itself is a part of
-its own, compared between backends, unless it only shows memory otherwise.
+One op of PyTorch's dispatcher in a program leaves everything after it without an exact value; the harness judges
+later steps from its result, on each backend from that backend's own. In parts, all backends have the same operands;
+the op itself is a part of its own, compared between backends, unless it only rearranges memory.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ def _groups(steps):
 
 
 def _computes(step):
-    """Whether it does more than show memory otherwise; of the dispatcher's ops their schema says so."""
+    """True if the op does more than rearrange memory; for the dispatcher's ops their schema decides."""
     return step.op not in words.ops("view") and not (step.op.startswith("aten::") and step.node is not None and is_view(step.node))
 
 

@@ -1,9 +1,10 @@
-"""Inputs beside the caller's own on which narrow places of a kernel show: the same shapes, dtypes and layouts, other values.
+"""Additional inputs on which narrow places of a kernel show: the same shapes, dtypes and layouts as the caller's, other
+values.
 
-They are made of the caller's values: what is positive stays positive, masks and indices stay as they are, a quantised weight keeps its
-range. Sums of one sign make narrow totals stand still; slices of other scales bring every function to where it bends; large scores make a
-softmax choose; sums of one or two terms keep the rounding of the sum out of what is seen; tensors of another range leave that of float16.
-Every draw comes from its seed.
+They are made from the caller's values: positive values stay positive, masks and indices stay unchanged, a quantised
+weight keeps its range. Sums of one sign make narrow totals stop growing; slices of other scales bring every function
+to where it bends; large scores make a softmax choose; sums of one or two terms keep the rounding of the sum out of
+the results; tensors of another range leave that of float16. Every draw comes from its seed.
 """
 
 import math
@@ -78,7 +79,7 @@ def _changed(tensor, kind, chosen, generator):
 
 
 def _exponent(values):
-    """Of the usual size of the values, as a power of two."""
+    """The usual size of the values, as a power of two."""
     return round(math.log2(float(values.abs().mean()) or 1.0))
 
 

@@ -1,9 +1,9 @@
-"""From a graph of torch.export to steps of a case, op by op.
+"""Translates a graph of torch.export into steps of a case, op by op.
 
-An op whose name is a word of the case language (backends/PROTOCOL.md) becomes that word, if its arguments are that word's operands
-and attributes. What the language writes otherwise stands in spelled.py, what computes nothing in _NOTHING. Every other op of the
-dispatcher is a step `aten::NAME`, which backends of the torch family run. So a new word of the language is used as soon as it is
-in the table, and nothing has to be said here.
+An op whose name is a word of the case language (backends/PROTOCOL.md) becomes that word, if its arguments are that
+word's operands and attributes. Ops that the language spells differently are in spelled.py, those that compute
+nothing in _NOTHING. Every other op of the dispatcher is a step `aten::NAME`, which backends of the torch family run.
+So a new word of the language is used as soon as it is in the table, without a change here.
 """
 
 import operator
@@ -15,7 +15,7 @@ from ulpscope.refusals import Reason
 _NOTHING = ("alias", "lift_fresh_copy", "lift_fresh", "positive", "resolve_conj", "resolve_neg")
 _CHECKS = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size", "sym_constrain_range")
 _DROPOUTS = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout")
-# Lists of a tensor's parts, by the dimension that is cut where no argument says it.
+# Lists of a tensor's parts, by the dimension that is split if no argument gives it.
 _PARTS = {**dict.fromkeys(("chunk", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "unsafe_chunk", "unsafe_split",
                            "tensor_split", "unbind", "unbind_copy", "vsplit"), 0), "hsplit": 1, "dsplit": 2}
 
@@ -64,7 +64,8 @@ class Walk:
         self.views_may_fail = False
 
     def graph(self, graph_module, arguments):
-        """Walks a graph whose placeholders stand for `arguments` (by name); what it returns, a name or a constant each."""
+        """Walks a graph whose placeholders have the values `arguments` (by name); returns a name or a constant for each
+        result."""
         import torch
         env = {}
         for node in graph_module.graph.nodes:
@@ -133,7 +134,7 @@ class Walk:
         return made if made is not None else self.step(node, name, arguments, env=env)
 
     def mark(self):
-        """Where the steps end, for since() and back_to()."""
+        """The position at the end of the steps, for since() and back_to()."""
         return len(self._open[-1]), self._count, len(self.notes), self.views_may_fail
 
     def since(self, mark):
@@ -182,8 +183,8 @@ class Walk:
         return step.name
 
     def step(self, node, name, arguments, beside=None, env=None):
-        """The word of this name, else the words of its decomposition, else the op of the dispatcher; `beside`: attributes that the arguments
-        leave out."""
+        """The word of this name, else the words of its decomposition, else the op of the dispatcher; `beside`:
+        attributes that the arguments leave out."""
         word = as_word(name, arguments)
         if word is None and env is not None and self.decompositions is not None and len(self._open) == 1:
             made = self.decompositions.steps(self, node, env)
@@ -217,7 +218,7 @@ class Walk:
         return self.add(node, "expand", [tensor], {"shape": shape})
 
     def _in_place(self, node, name, arguments, env):
-        """`x.add_(1)` as a new value, where nobody else looks at x's memory; else as it stands."""
+        """`x.add_(1)` as a new value, if nothing else reads x's memory; else unchanged."""
         import torch
 
         from ulpscope.spelled import SPELLED
@@ -245,7 +246,7 @@ class Walk:
 
 
     def _into(self, node, name, arguments, env):
-        """`mm(a, b, out=buffer)`; whoever reads the buffer afterwards reads the result."""
+        """`mm(a, b, out=buffer)`; later readers of the buffer read the result."""
         row, buffer = words.OPS.get(name), node.kwargs["out"]
         inner = as_word(name, arguments, leave=("out", )) if row is not None and row["out"] else None
         if inner is None or not hasattr(buffer, "users") or any(is_view(user) for user in buffer.users):
