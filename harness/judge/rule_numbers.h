@@ -2,7 +2,7 @@
 //   derived   follows from a format or from a probability, in the line beside it;
 //   measured  by the script or the test named;
 //   chosen    between the two cases named, or with nothing known that tests its neighbours.
-// tests/mutants scales each of them and runs the tests of the classifier: tests/mutants/survivors lists what no test notices.
+// tests/mutants scales each of them and runs the tests of the classifier; Limits has tests of theirs.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,9 @@ ULPSCOPE_RULE_NUMBER(int64_t, kNearnessWork, int64_t{1} << 24);
 ULPSCOPE_RULE_NUMBER(size_t, kMostReproducing, 6);
 /// chosen: the first elements on which orders of a unit are compared before all of the sample; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(size_t, kFirstWitnesses, 4);
-/// chosen: elements of a search beyond the bank, and of one for the fewest bits; nothing known tests its neighbours.
+/// chosen: elements of a search beyond the bank: twice as many fail Ranking.AnOperandInSixBitsIsNoBfloat16Sum.
 ULPSCOPE_RULE_NUMBER(size_t, kSearchElements, 16);
+/// chosen: elements of a search for the fewest bits; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(size_t, kFloorElements, 64);
 /// chosen: the first elements on which a further order is tried before all of them; it decides nothing.
 ULPSCOPE_RULE_NUMBER(size_t, kFirstOfFurther, 16);
@@ -83,21 +84,22 @@ ULPSCOPE_RULE_NUMBER(double, kFewerFarther, 4);
 ULPSCOPE_RULE_NUMBER(double, kBiased, 4);
 /// chosen: errors below this share of those of a model's own sums are not as large as these; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(double, kAsLarge, 0.75);
-/// chosen: of fewer infinities and NaNs, and no number, the kind of a format may still be told; nothing known tests its neighbours.
+/// chosen: of fewer infinities and NaNs, and no number, the kind of a format may still be told: between six and twelve
+/// (Limits.EightInfinitiesShowThatNoFormatShows).
 ULPSCOPE_RULE_NUMBER(int64_t, kFewestSpecials, 8);
-/// chosen: powers of two inside the range of the result's format; nothing known tests its neighbours.
+/// chosen: powers of two inside the range of the result's format; Limits.ZerosFarInsideTheRangeAreCounted tests its neighbours.
 ULPSCOPE_RULE_NUMBER(int, kFarInsideRange, 8);
 
 // Fewer bits
 
-/// chosen: the most bits of sums that auxiliary inputs are tried with; nothing known tests its neighbours.
+/// chosen: the most bits of sums that auxiliary inputs are tried with; half as many fail Prove.SumsWithGuardBits.
 ULPSCOPE_RULE_NUMBER(int, kMostGuardBitsProved, 34);
 /// chosen: the same of the case's own data; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(int, kMostGuardBits, 32);
 /// chosen: sums with guard bits err by no more than this times float32's errors; between 1 and 2, which a sum in 23 bits errs by.
 ULPSCOPE_RULE_NUMBER(double, kErrsNoMore, 1.5);
-/// chosen: fewer bits of an operand, or of a product, are found by what the bank lists and by the search; nothing known tests its
-/// neighbours.
+/// chosen: fewer bits of an operand, or of a product, are found by what the bank lists and by the search. Twice as many fail
+/// Ranking.AnOperandInTwentyOneBitsIsNamedBesideAFloat32Sum and Limits.ProductsInTwentyOneBitsStandBesideAFloat32Sum.
 ULPSCOPE_RULE_NUMBER(int, kFewestOfOperand, 16);
 ULPSCOPE_RULE_NUMBER(int, kFewestOfProduct, 18);
 /// chosen: fewer results may err by three times as much as mostly; nothing known tests its neighbours.
@@ -112,8 +114,8 @@ ULPSCOPE_RULE_NUMBER(int64_t, kNoLastBits, 16);
 ULPSCOPE_RULE_NUMBER(int64_t, kChanceBits, 20);
 /// derived: a rounding leaves a result eight bits short of the others once in 256.
 ULPSCOPE_RULE_NUMBER(int, kFarFewerBits, 8);
-/// chosen: places that stand out are named "only" from so many elements on, and classified by themselves; nothing known tests its
-/// neighbours.
+/// chosen: places that stand out are named "only" from so many elements on, and classified by themselves: between six and twelve
+/// (Limits.APlaceOfEightElementsIsClassifiedByItself).
 ULPSCOPE_RULE_NUMBER(size_t, kLeastOfPlace, 8);
 /// chosen: what is left of squared errors beside a common factor; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(double, kMuchLess, 0.25);
@@ -124,19 +126,20 @@ ULPSCOPE_RULE_NUMBER(double, kMuchLess, 0.25);
 ULPSCOPE_RULE_NUMBER(double, kNarrowedDown, 2);
 /// chosen: so many sums or more show that they are all nearer than a narrow format comes; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(int64_t, kFewestSums, 16);
-/// chosen: where every result is due to differ from the nearest, 48 have odds of 2^-48 at best (kNoAccident); twice as many. Nothing
-/// known tests its neighbours.
+/// chosen: where every result is due to differ from the nearest, 48 have odds of 2^-48 at best (kNoAccident); twice as many: between
+/// 81 and 100 (Limits.AHundredNearestResultsExcludeNarrowSums).
 ULPSCOPE_RULE_NUMBER(size_t, kFewestNearest, 96);
 
 // A step or an operand in fewer bits
 
-/// chosen: units in the last place that libraries' functions err by where nothing is wrong with them; nothing known tests its neighbours.
+/// chosen: units in the last place that libraries' functions err by where nothing is wrong with them; twice as many fail
+/// FunctionsInFloat32.AConstantOfEightBitsIsReadOffTheResults.
 ULPSCOPE_RULE_NUMBER(double, kErrsOfLibrary, 2.5);
 /// chosen: the median error falls by this factor where the operand is read in the fewer bits; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(double, kVanishes, 3);
-/// chosen: results of the sample, those that are looked at where few err, and those that err and are enough; nothing known tests its
-/// neighbours.
+/// chosen: results of the sample: between 18 and 36 (Limits.TwentyFourResultsShowAnOperandInTwelveBits).
 ULPSCOPE_RULE_NUMBER(size_t, kLeastRead, 24);
+/// chosen: those that are looked at where few err, and those that err and are enough; nothing known tests its neighbours.
 ULPSCOPE_RULE_NUMBER(size_t, kMostRead, 64);
 ULPSCOPE_RULE_NUMBER(size_t, kEnoughErr, 12);
 /// derived: one bit more than bfloat16's 8: the bank rounds operands to these and fewer.
@@ -153,12 +156,13 @@ ULPSCOPE_RULE_NUMBER(double, kMostLeftOfStep, 0.1);
 ULPSCOPE_RULE_NUMBER(double, kFewestShare, 0x1p-22);
 /// chosen: where more of a result is wrong its errors are not as large as the step's: 1 + erf leaves nothing of a small one.
 ULPSCOPE_RULE_NUMBER(double, kMostOfResult, 0x1p-7);
-/// chosen: the share of one half of the results in that of the other, and of results that are looked at; nothing known tests its neighbours.
+/// chosen: the share of one half of the results in that of the other, and of results that are looked at; one that cannot be fails
+/// FunctionsInFloat32.AConstantOfEightBitsIsReadOffTheResults.
 ULPSCOPE_RULE_NUMBER(double, kMostlyOneShare, 0.75);
 
 // Errors against float32's
 
-/// chosen: of fewer results their errors name no size; nothing known tests its neighbours.
+/// chosen: of fewer results their errors name no size: between 12 and 20 (Limits.ErrorsOfTwiceFloat32sAreStatedOfSixteenResults).
 ULPSCOPE_RULE_NUMBER(size_t, kFewestBeyond, 16);
 /// chosen: libraries' functions err by less than twice what float32 steps do, and one result by less than three times.
 ULPSCOPE_RULE_NUMBER(double, kBeyondRms, 2);

@@ -20,8 +20,9 @@ NUMBER = re.compile(r"^ULPSCOPE_RULE_NUMBER\(\w+, (\w+), ", re.MULTILINE)
 FACTORS = ("0.5", "2")
 # The suites of test_judge that classify values: the quick ones, and one that is asked where none of these notices.
 QUICK = ("Likelihood.*:LinesOfAnOp.*:Flushing.*:FunctionsInFloat32.*:Search.*:SignificantBits.*:RuleByRule.*:Doubts.*:Causes.*:Unlisted.*:"
-         "Asked.*:AsWritten.*:WholeNumbers.*:SameErrors.*:Sample.*:Local.*:Ranking.*:Outcome.*")
+         "Asked.*:AsWritten.*:WholeNumbers.*:SameErrors.*:Sample.*:Local.*:Ranking.*:Outcome.*:Limits.*")
 SLOW = "Prove.*"
+LIMITS = "Limits.*"  # results just above and just below a number
 MOST_SECONDS = 240
 
 
@@ -70,8 +71,8 @@ def survivors():
 def named_tests(mutant, judge=JUDGE):
     """The tests that the tables name for this rule, or for the rules that use this number, as a filter: they notice mostly, in a second."""
     kind, name = mutant.split()[:2]
-    return ":".join(sorted({rule.test for rule in rules(judge) if rule.test and (
-        rule.name == name if kind == "rule" else name in rule.numbers)}))
+    named = {rule.test for rule in rules(judge) if rule.test and (rule.name == name if kind == "rule" else name in rule.numbers)}
+    return ":".join(sorted(named) + ([LIMITS] if kind == "number" else []))
 
 
 def run(binary, mutant, suites):
