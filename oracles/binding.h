@@ -45,9 +45,9 @@ using Passes = std::vector<std::vector<SumTerm>>;
 /// accumulators.
 class TermsInside {
  public:
-  /// Null where they are not kept.
+  /// Null if they are not kept.
   const Passes* Find(const Binding& binding, int node, int64_t index) const;
-  /// No-op where enough is kept already.
+  /// No-op if enough is kept already.
   void Keep(const Binding& binding, int node, int64_t index, Passes passes);
 
  private:
@@ -67,8 +67,8 @@ class TermsInside {
 struct TermSum {
   double lo = 0, hi = 0, magnitude = 0;
   int64_t count = -1;            ///< of terms that are not zero; -1 unknown
-  double first = 0, second = 0;  ///< where there are no others and they are known: what is added; else NaN
-  /// Every term is a multiple of 2 to this power; least where that is not known.
+  double first = 0, second = 0;  ///< if there are no others and they are known: the two addends; else NaN
+  /// Every term is a multiple of 2 to this power; the least int if unknown.
   int lowest = std::numeric_limits<int>::min();
 };
 

@@ -223,9 +223,9 @@ class BoundHypothesis : public Hypothesis {
           shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
     return *probe_;
   }
-  /// The root, where it is a sum itself and not what follows one.
+  /// The root, if it is itself a sum and not a later step.
   int Alone() const { return IsReduction(Root().kind) ? bank_->path.root : -1; }
-  /// Sums of the root in plain binary64; null where it is no product of tensors of the case.
+  /// Sums of the root in plain binary64; null if it is no product of tensors of the case.
   PlainSums* Plain() const {
     if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
     return plain_.get();
@@ -345,7 +345,7 @@ class BoundHypothesis : public Hypothesis {
     return StoreEach(std::move(values));
   }
 
-  /// Sorted and each once; none where one is no number.
+  /// Sorted and each once; none if one is no number.
   std::vector<double> StoreEach(std::vector<double> values) const {
     for (double& value : values) {
       value = Store(value);

@@ -1,4 +1,4 @@
-// Which roundings of a choice are identities, and what is left of it.
+// Finds the roundings of a choice that are identities, and removes them.
 #include "oracles/canonical.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace ulpscope {
 namespace {
 
-/// True for operations that give their argument's values back: what was in a format before is in it after.
+/// True for operations that return their argument's values, and so keep their format.
 bool KeepsFormat(NodeKind kind) {
   return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg ||
          kind == NodeKind::kView || kind == NodeKind::kFloor || kind == NodeKind::kCeil ||
@@ -29,7 +29,7 @@ int BitsOfProduct(const Plan& plan, const PlanNode& node) {
   return bits;
 }
 
-/// The format that has so many; null where none is known.
+/// The format that has so many; null if none is known.
 const FloatFormat* FormatOfProduct(const Plan& plan, const PlanNode& node) {
   const int bits = BitsOfProduct(plan, node);
   return bits == 0 || bits > Binary64().precision ? nullptr
@@ -39,7 +39,7 @@ const FloatFormat* FormatOfProduct(const Plan& plan, const PlanNode& node) {
 
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice);
 
-/// The format of what a choice may take: a constant is in any that holds it.
+/// The format of a choice's option: a constant is in any format that holds it.
 const FloatFormat* OfferedIn(const Plan& plan, int id, const Choice& choice) {
   if (const auto cut = choice.cuts.find(plan.Root(id)); cut != choice.cuts.end() && !cut->second.empty())
     return cut->second.back();
@@ -52,9 +52,9 @@ const FloatFormat* OfferedIn(const Plan& plan, int id, const Choice& choice) {
   return nullptr;
 }
 
-/// The format that values of `node` are in right after its operation under `choice`, before anything rounds
-/// them; null when none is known to hold them. A widening cast keeps what it was given: rounding its result
-/// to the narrow format again, or to anything in between, is the identity.
+/// The format of `node`'s values right after its operation under `choice`, before any rounding; null if none is known
+/// to hold them. A widening cast keeps its operand's values: rounding its result to the narrow format again, or to
+/// anything in between, is the identity.
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
   const PlanNode& node = plan.at(id);
   if (node.kind == NodeKind::kInput) return FormatOf(node.dtype);
@@ -68,7 +68,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
     }
     return all;
   }
-  // Known where one format holds either choice.
+  // Known if one format holds either choice.
   if (node.kind == NodeKind::kChoose || node.kind == NodeKind::kLarger || node.kind == NodeKind::kSmaller ||
       node.kind == NodeKind::kFmod) {
     const FloatFormat *a = OfferedIn(plan, node.args[0], choice), *b = OfferedIn(plan, node.args[1], choice);
@@ -81,7 +81,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
       return cut->second.back();
     return OperationFormat(plan, argument, choice);
   }
-  // A quotient by a power of two has the bits of what is divided; in a format of a small range it may lose some.
+  // A quotient by a power of two has the bits of the dividend; in a format of a small range it may lose some.
   if (node.kind == NodeKind::kDiv) {
     const bool exact = IsPowerOfTwo(plan.at(plan.Root(node.args[1])));
     const FloatFormat* divided = exact ? OfferedIn(plan, node.args[0], choice) : nullptr;
@@ -89,7 +89,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   }
   if (IsReduction(node.kind) || node.inner) {
     const AccSpec& acc = choice.acc;
-    // Partial sums are no wider than what they are combined in.
+    // Partial sums are no wider than the format that combines them.
     return acc.combine != nullptr ? acc.combine : acc.format;
   }
   const FloatFormat* product = node.kind == NodeKind::kMul ? FormatOfProduct(plan, node) : nullptr;
@@ -117,7 +117,7 @@ bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat&
 
 /// The only sum before a value, if only copies and other steps that round nothing follow it.
 struct OnlySum {
-  const PlanNode* sum = nullptr;  ///< null where there is none
+  const PlanNode* sum = nullptr;  ///< null if there is none
   int64_t terms = 0;
   const FloatFormat* term = nullptr;    ///< that holds each of them; null where none is known
   int bits = 0;                         ///< that each of them has at most, where that is known
@@ -151,7 +151,7 @@ OnlySum OnlySumOf(const Plan& plan, const ValuePath& path, const Choice& choice)
     const PlanNode& node = plan.at(id);
     const bool copies =
         node.kind == NodeKind::kCast || node.kind == NodeKind::kStore || node.kind == NodeKind::kView;
-    // At the end of its range a format loses what the quotient has.
+    // At the end of its range a format loses bits of the quotient.
     if (KeepsBits(plan, node))
       only.stored = nullptr;
     else if (!copies)
@@ -219,16 +219,15 @@ void DropIdentities(const FloatFormat* current, FormatChain* formats) {
 
 /// `stored_from`: the format of the value before its output rounding.
 void SimplifyStore(const ValuePath& path, const FloatFormat* stored_from, Choice* choice) {
-  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding
-  // once.
+  // Truncating a value that the format holds is no truncation; rounding to nearest into it twice is rounding once.
   const FloatFormat* stored = choice->out.format;
   bool nearest = stored != nullptr && choice->out.rounding == Rounding::kNearestEven;
   if (stored != nullptr && !nearest && stored_from != nullptr && Holds(*stored, *stored_from)) {
     choice->out = ToNearest(*stored);
     nearest = true;
   }
-  // Behind a function that libraries compute to a few units of a format, the direction of the last rounding to it is none of
-  // what can be known.
+  // After a function that libraries compute to a few units of a format, the direction of the last rounding to it cannot
+  // be known.
   if (stored != nullptr && !nearest && path.approximate && stored->precision >= Binary32().precision) {
     choice->out = ToNearest(*stored);
     nearest = true;

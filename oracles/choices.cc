@@ -75,7 +75,7 @@ Answer Condition(NodeKind kind, std::span<const Value> args) {
       const Answer less = IsBelow(args[0], args[1]), equal = IsSame(args[0], args[1]);
       if (less == Answer::kYes || equal == Answer::kYes) return Answer::kYes;
       if (less == Answer::kNo && equal == Answer::kNo) return Answer::kNo;
-      // Two enclosures that touch: less or equal for certain where no point of the one lies above the other.
+      // Two enclosures that touch: certainly less or equal if no point of the one lies above the other.
       return IsBelow(args[1], args[0]) == Answer::kNo ? Answer::kYes : Answer::kOpen;
     }
     case NodeKind::kNot:

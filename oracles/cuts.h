@@ -20,9 +20,9 @@ using CutChoice = std::map<int, FormatChain>;
 std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path);
 /// At most so many: they double with each group, and to list them all to count them would cost more than to judge with them.
 double CountCuts(const Plan& plan, const ValuePath& path);
-/// Everything stored as declared, sums rounded through `mid` first: what a uniform backend does.
+/// Everything stored as declared, sums rounded through `mid` first, as in a uniform backend.
 CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const RoundSpec& mid);
-/// The 16-bit format of a composite op's steps: the result's own where it is narrow, else bfloat16.
+/// The 16-bit format of a composite op's steps: the result's own if it is narrow, else bfloat16.
 const FloatFormat& NarrowOf(const Plan& plan, const ValuePath& path);
 
 }  // namespace ulpscope

@@ -46,7 +46,7 @@ Interval EnclosureArithmetic::Count(const PlanNode& node, int64_t index) const {
   return {.lo = AddDown(start, MulDown(step, place)), .hi = AddUp(start, MulUp(step, place))};
 }
 
-/// A product that no order of its factors takes out of what the accumulator holds as a normal number.
+/// A product that stays in the accumulator's normal range for every order of its factors.
 Interval EnclosureArithmetic::Product(std::span<const Interval> factors) const {
   const FloatFormat& format = binding_->acc.exact() ? Binary64() : *binding_->acc.format;
   Interval product{.lo = 1, .hi = 1};

@@ -113,8 +113,8 @@ std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id,
   return Finish(node, id, sum->second, addend, std::max(in[0].passes, in[1].passes));
 }
 
-/// From a sum in plain binary64, where its error does not show: the exact sum lies between two numbers that lead to the same
-/// end of the interval.
+/// From a sum in plain binary64, if its error has no effect: the exact sum lies between two numbers that lead to the
+/// same end of the interval.
 std::optional<Interval> EnclosureArithmetic::FromPlainSum(const PlanNode& node, int id, int64_t index) {
   if (node.kind != NodeKind::kContract || binding_->acc.exact()) return std::nullopt;
   if (plain_.empty()) plain_.resize(cache_->raw.size());

@@ -260,7 +260,7 @@ class Evaluator {
     return Contains(axes, static_cast<int64_t>(axis));
   }
 
-  /// Which argument of a kJoin holds an element, and where.
+  /// The argument of a kJoin that holds an element, and its index there.
   std::pair<size_t, int64_t> PartOf(const PlanNode& node, int64_t index) const {
     const auto axis = static_cast<size_t>(node.Get<Joined>().axis);
     int64_t inner = 1;

@@ -23,7 +23,7 @@ class ExactArithmetic {
   /// Divisions and roots are enclosed to `precision` bits.
   explicit ExactArithmetic(int64_t precision) : precision_(precision) {}
 
-  /// Exact values of sums and products that something faster knows; it gives none where it has no exact value.
+  /// Exact values of sums and products from a faster source, which gives none if it has no exact value.
   using Source = std::function<std::optional<Real>(int node, int64_t element)>;
   ExactArithmetic(int64_t precision, Source known) : precision_(precision), known_(std::move(known)) {}
 

@@ -28,7 +28,7 @@ struct StoredStep {
 
 /// The construction of one hybrid, by stored step.
 struct HybridOfSteps {
-  std::vector<bool> given;  ///< what is not, is computed
+  std::vector<bool> given;  ///< the others are computed
   /// True: each computed step is rounded once to its stored dtype; false: it is read unrounded.
   bool rounds = false;
   int in_float32 = -1;  ///< the stored step that is rounded to float32 instead of its dtype; -1: none

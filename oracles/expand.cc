@@ -1,4 +1,4 @@
-// Walks a program: names, the memory that they share, gradients, and what has no reference.
+// Walks a program: names, the memory that they share, gradients, and values without a reference.
 #include "oracles/expand.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::string_view InPlaceWord(std::string_view op) {
   return op.ends_with('_') ? op.substr(0, op.size() - 1) : std::string_view();
 }
 
-/// True where `aten::WORD_` takes the operands of the vocabulary's WORD and nothing else.
+/// True if `aten::WORD_` takes the operands of the vocabulary's WORD and nothing else.
 bool IsPointwiseWord(std::string_view word) {
   static constexpr std::array kWords = std::to_array<std::string_view>(
       {"add",   "sub",   "mul",     "div",         "neg",        "relu", "sqrt",     "rsqrt", "exp",

@@ -38,7 +38,7 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
   const size_t all = (size_t{1} << groups.size()) - 1;
   std::vector<size_t> sets;
   for (size_t set = 1; set <= all; ++set) sets.push_back(set);
-  // All steps, single ones, all but single ones, pairs and so on: what one decision in a kernel does.
+  // All steps, single ones, all but single ones, pairs and so on: the sets that one decision in a kernel selects.
   const auto rank = [&](size_t set) {
     const auto chosen = static_cast<size_t>(std::popcount(set));
     return std::min(2 * chosen, 2 * (groups.size() - chosen) + 1);

@@ -1,4 +1,4 @@
-// How relative errors of many roundings grow: what the bounds of sums are made of.
+// How relative errors of many roundings grow: the basis of the bounds of sums.
 #pragma once
 
 #include <cmath>

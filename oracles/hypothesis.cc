@@ -37,7 +37,7 @@ std::vector<Readings> EnumerateIn(const ValuePath& path) {
   for (const auto& word : InWords()) {
     const RoundSpec spec = *ParseIn(word);
     if (spec.none() || wide.empty()) continue;
-    // A format of as many bits and another range changes nothing but what overflows.
+    // A format of as many bits and another range has no effect except overflow.
     const auto loses = [&](const std::string& operand) {
       const int bits = FormatOf(path.operands.at(operand))->precision, each = spec.format->precision;
       // If the pieces hold the whole operand, and every product is kept, splitting has no effect: a product of piece i

@@ -117,7 +117,7 @@ class LanedArithmetic {
     }
     return first;
   }
-  /// Nothing where lanes take different elements: a hybrid that is no number is left out.
+  /// Nothing if lanes take different elements: a hybrid that is no number is left out.
   std::optional<int64_t> Whole(const Value& number) const {
     for (size_t lane = 0; lane < kLanes; ++lane) {
       if (number.hi[lane] != number.hi[0]) return std::nullopt;
@@ -174,8 +174,8 @@ class LanedArithmetic {
   }
 
  private:
-  /// No branch, and no std::fma where that is a call: lanes go together. A NaN, and a product next to the end
-  /// of the range, come out as NaN.
+  /// No branch, and no std::fma if that is a call: lanes stay together. A NaN, and a product next to the end of the
+  /// range, come out as NaN.
   static void AddProduct(const Value& a, const Value& b, Value* sum) {
     for (size_t l = 0; l < kLanes; ++l) {
       const double product = a.hi[l] * b.hi[l];

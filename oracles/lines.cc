@@ -26,7 +26,7 @@ class SumsBelow {
   Value Constant(const PlanNode&) const { return {}; }
   Value Count(const PlanNode&, int64_t) const { return {}; }
   Value Nowhere() const { return {}; }
-  /// A choice is either: what both rest on.
+  /// Either choice is possible, so the result depends on both.
   std::optional<bool> Truth(const Value&) const { return std::nullopt; }
   std::optional<int64_t> Whole(const Value&) const { return std::nullopt; }
   Value Either(const Value& a, const Value& b) const {

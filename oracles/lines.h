@@ -11,7 +11,8 @@
 
 namespace ulpscope {
 
-/// A number for each element of `value`: equal where both rest on the same elements of the sums that have fewer elements than `value`.
+/// A number for each element of `value`: equal if both depend on the same elements of the sums that have fewer elements
+/// than `value`.
 std::vector<int64_t> LinesOf(const Shared& shared, int value, std::span<const int64_t> elements);
 
 /// The exact change of each element, to first order, when the step `node` changes by its own size: d value / d log step.

@@ -12,7 +12,7 @@
 
 namespace ulpscope {
 
-/// The shape that tensors of two shapes are shown in together; throws LoweringError where they have none.
+/// The common broadcast shape of two shapes; throws LoweringError if there is none.
 Shape BroadcastShapes(const Shape& a, const Shape& b);
 
 class Lowering {
@@ -83,7 +83,7 @@ class Lowering {
   bool grad_enabled = true;
   std::optional<DType> autocast;  ///< compute dtype of matrix products in scope
 
-  // View bookkeeping for gradients: what made each view.
+  // View bookkeeping for gradients: the origin of each view.
   struct ViewOrigin {
     enum class Kind { kReshape, kPermute, kExpand, kSlice } kind = Kind::kReshape;
     std::vector<int64_t> order;  ///< kPermute; kSlice: dimension, start, step
@@ -113,8 +113,8 @@ struct OpCall {
 };
 using OpLowering = int (*)(Lowering&, const OpCall&);
 
-/// The expansion of a word of the vocabulary, or of the dispatcher's op of the same name where it is a matrix
-/// product. Null when the oracle has none.
+/// The expansion of a word of the vocabulary, or of the dispatcher's op of the same name if it is a matrix product.
+/// Null if the oracle has none.
 OpLowering FindLowering(std::string_view op);
 std::vector<std::string> KnownOps();
 

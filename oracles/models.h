@@ -39,7 +39,7 @@ double AbsoluteBound(const AccSpec& acc, int64_t n);
 /// the positive ones and the magnitude of the sum of the negative ones. Operands of block units are normal
 /// numbers: subnormal ones may be aligned by an exponent above their own.
 bool SumsExactly(const AccSpec& acc, int lowest, double most);
-/// Format in which it leaves its sum; null where it is exact.
+/// The format of its sum; null if it is exact.
 const FloatFormat* SumFormat(const AccSpec& acc);
 /// Unit roundoff of one elementary step.
 double UnitOf(const AccSpec& acc);

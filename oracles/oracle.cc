@@ -288,7 +288,7 @@ class ConcreteOracle : public CaseOracle {
       shape->sum_cuts.push_back(NameOf(plan, cut));
       few.insert(cut);
     }
-    std::map<int, bool> summed;  // of what is read: by nothing but these sums
+    std::map<int, bool> summed;  // of each operand: read only by these sums
     for (const int reader : path.nodes) {
       for (const int arg : plan.at(reader).args) {
         auto& only = summed.try_emplace(plan.Root(arg), true).first->second;

@@ -20,7 +20,7 @@ enum class OracleEngine {
 
 struct OracleOptions {
   OracleEngine engine = OracleEngine::kFast;
-  /// Intermediates that what reads them reads before they are rounded to their dtype, in float32 or wider.
+  /// Intermediates whose readers use them before they are rounded to their dtype, in float32 or wider.
   std::set<std::string> unrounded = {};
   /// Bank gives only sums in float32, with no rounding that the program does not have.
   bool natural = false;
@@ -29,7 +29,7 @@ struct OracleOptions {
   /// No cast of the program between floating dtypes rounds, whether a step or a scope requests it.
   /// Intermediates inside its ops have references too (NamesInside).
   bool real = false;
-  /// Only tests: may change what the fast path gave, to see that the comparison with Boost finds it.
+  /// Only tests: may change the fast path's results, to see that the comparison with Boost finds it.
   std::function<void(int64_t element, Reference*)> plant_fault = {};
 };
 

@@ -16,7 +16,7 @@ bool IsCutPoint(const PlanNode& node, StepsCut steps) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView ||
       RoundsNothing(node.kind))
     return false;
-  // A sign changes no bit: what is rounded there is what it is the sign of, and has a name of its own.
+  // A sign changes no bit: its operand is rounded instead, under a name of its own.
   const bool sign = node.kind == NodeKind::kNeg || node.kind == NodeKind::kAbs;
   return !IsStep(node) || node.materialised || (steps == StepsCut::kNamed && !node.name.empty() && !sign);
 }
@@ -88,7 +88,7 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
     if (id != path.root && !number && IsCutPoint(current, steps)) path.cut_points.push_back(id);
   }
   for (auto& [scalar, conversions] : path.scalars) std::ranges::sort(conversions, {}, InWord);
-  // A plain sum of a tensor may round what it takes, as a product does. Composites have names for their steps instead.
+  // A plain sum of a tensor may round its operand, as a product does. Composites have names for their steps instead.
   if (path.reductions.size() == 1) {
     const PlanNode& sum = plan.at(path.reductions.front());
     const PlanNode& summed = plan.at(plan.Root(sum.args[0]));
@@ -101,7 +101,7 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
 int64_t WorkOf(const Plan& plan, const ValuePath& path, int64_t elements) {
   std::map<int, int64_t> needed{{path.root, std::min(elements, plan.size(path.root))}};
   int64_t work = 0;
-  // Operands have lower numbers than what reads them.
+  // Operands have lower numbers than their readers.
   for (auto id = path.nodes.rbegin(); id != path.nodes.rend(); ++id) {
     const PlanNode& node = plan.at(*id);
     const int64_t terms = IsReduction(node.kind) ? std::max<int64_t>(1, node.terms()) : 1;

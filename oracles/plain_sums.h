@@ -52,7 +52,7 @@ class RawMatrices {
   int64_t LeastProducts(int64_t index);
   /// Every product of an element is a multiple of 2 to this power, one of rounded operands too: a rounding takes lowest bits away.
   int LowestBit(int64_t index);
-  /// One of the operands of an element is a subnormal number of its dtype, or of what it is rounded to.
+  /// True if an operand of an element is a subnormal number of its dtype, or of the format that it is rounded to.
   bool HasSubnormals(int64_t index, const std::array<RoundSpec, 2>& in);
   /// Significant bits of a product of two of their values.
   int bits() const { return bits_; }
@@ -91,14 +91,14 @@ class PlainSums {
   double ErrorOf(double magnitude) const { return relative_ * magnitude; }
   /// The same for the magnitude itself, as a share of it.
   double relative() const { return relative_; }
-  /// Whether At(), not null, is what `acc` makes of an element in every order.
+  /// True if At(), not null, is the result of `acc` for an element in every order.
   bool IsExact(int64_t index, const AccSpec& acc);
   RawMatrices& raw() { return *raw_; }
 
  private:
   using Strip = RawMatrices::Strip;
   struct Pieces {
-    std::vector<Strip> parts;  ///< empty: the operand as it is
+    std::vector<Strip> parts;  ///< empty: the unrounded operand
     bool usable = false;
   };
   const Pieces& Rounded(int operand, int64_t which);

@@ -35,7 +35,7 @@ enum class NodeKind {
   kCount,     ///< start + step times the element's place
   kLarger,    ///< of two, element by element; a NaN wins
   kSmaller,
-  kFmod,  ///< what is left of the first by the second, with the sign of the first: exact wherever both have one format
+  kFmod,   ///< remainder of the first by the second, with the sign of the first: exact in one common format
   kFloor,  ///< whole numbers: oracles/choices.h
   kCeil,
   kRound,  ///< to even
@@ -87,7 +87,7 @@ enum class NodeKind {
 /// Real constants that no ratio of integers gives.
 enum class Irrational { kSqrtHalf, kSqrtTwoOverPi, kTwoOverSqrtPi, kLn2 };
 
-/// True for sums: what an accumulator rounds.
+/// True for sums: the nodes that an accumulator rounds.
 inline bool IsReduction(NodeKind kind) {
   return kind == NodeKind::kContract || kind == NodeKind::kReduce || kind == NodeKind::kScan;
 }
@@ -172,7 +172,7 @@ struct Contraction {
   bool operator==(const Contraction&) const = default;
 };
 
-/// kReduce, kScan and TakesLine: what one element takes of its argument.
+/// kReduce, kScan and TakesLine: the elements of its argument that one element takes.
 struct AlongAxes {
   std::vector<int64_t> axes = {};  ///< those that vanish, in order; of a kScan the one that stays
   int64_t length = 1;              ///< elements along them
@@ -206,7 +206,7 @@ struct PlanNode {
   std::vector<int> slack = {};
   double slack_factor = 0;
 
-  /// Null where nodes of this kind have another part.
+  /// Null if nodes of this kind have another part.
   template <class T>
   const T* If() const {
     return std::get_if<T>(&part);
@@ -227,7 +227,7 @@ struct PlanNode {
     const RankedAlong* ranked = If<RankedAlong>();
     return ranked != nullptr ? *ranked : Get<AlongAxes>();
   }
-  /// How many elements of its argument one element takes; 1 where no axis vanishes.
+  /// How many elements of its argument one element takes; 1 if no axis vanishes.
   int64_t terms() const;
   /// Factor of a finished sum: 1 except for a contraction.
   double alpha() const { return kind == NodeKind::kContract ? Get<Contraction>().alpha : 1; }
@@ -239,7 +239,7 @@ struct PlanNode {
   bool operator==(const PlanNode&) const = default;
 };
 
-/// Whether nodes of `node`'s kind have such a part as it has.
+/// True if the part of `node` is the one that its kind has.
 bool HasItsPart(const PlanNode& node);
 
 /// The format that the program itself rounds to at a node; null if there is none, or if readers of the node

@@ -1,4 +1,4 @@
-// One model for a whole program: what it is for each value, and the program run at it.
+// One model for a whole program: its form for each value, and the program run with it.
 #include <algorithm>
 #include <set>
 #include <string>

@@ -41,8 +41,8 @@ class SumSearch {
     return element.b.empty() ? element.a[k] : element.a[k] * element.b[k];
   }
 
-  /// Among so many changes one brings results that are off by little as near as others are. A change of an element's own size comes so
-  /// near to what is seen with the chance that "near" is of that size.
+  /// Among so many changes, one may bring slightly wrong results as near as others by chance. A change of an element's
+  /// own size comes as near to the observation with the probability that "near" has of that size.
   bool IsByChance() const {
     constexpr double kNoChance = 1e-6;
     const auto changes = static_cast<double>(4 * elements_.front().a.size() + 32);
@@ -147,7 +147,8 @@ class SumSearch {
           largest = std::max(largest, std::fabs(y));
         return quantised(x, largest);
       };
-      // Another library divides in float32, or rounds the scale: what is quantised alike may differ in a few numbers.
+      // Another library divides in float32, or rounds the scale: results of the same quantisation may differ in a few
+      // numbers.
       for (const bool rows : {false, true}) {
         const bool found =
             rows ? ExplainsRounded(which.a, which.b, by_row) : ExplainsRounded(which.a, which.b, by_tensor);

@@ -22,12 +22,12 @@ struct LinearPart {
 };
 LinearPart LinearPartOf(const Plan& plan, int root);
 
-/// The operands of one element's sum; `b` is empty where nothing is multiplied.
+/// The operands of one element's sum; `b` is empty if nothing is multiplied.
 struct SearchElement {
   std::span<const double> a, b;
   double centre = 0;  ///< the exact value
   double factor = 1;  ///< of the sum in the value
-  double addend = 0;  ///< what else the value holds
+  double addend = 0;  ///< the rest of the value
 };
 
 /// One operand: its name in the program, its precision, the largest magnitude of the whole tensor.

@@ -38,7 +38,7 @@ struct Shared {
   /// orders and accumulators sum the same terms.
   std::string term_key;
   std::unordered_map<int64_t, Passes> terms;
-  /// The last few in lanes, by the roundings of operands and the elements; null where lanes cannot hold them.
+  /// The last few in lanes, by the roundings of operands and the elements; null if lanes cannot hold them.
   std::vector<InLanes> many;
 
   Shared(Plan p, std::map<std::string, TensorData> i)

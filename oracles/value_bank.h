@@ -38,7 +38,7 @@ class RecentBanks {
  public:
   using Bank = std::shared_ptr<const ValueBank>;
 
-  /// Null where none is of this very plan.
+  /// Null if none is of this very plan.
   Bank Find(const Plan& plan, int node, DType observed, Enumerate enumerate);
   void Keep(const Plan& plan, DType observed, Enumerate enumerate, Bank bank);
 

@@ -1,4 +1,4 @@
-// Contracts and expectations: what values may be, and which errors are demanded or known.
+// Contracts and expectations: the demands on values, and the errors that are demanded or known.
 #include <algorithm>
 #include <functional>
 

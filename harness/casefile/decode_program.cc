@@ -128,7 +128,7 @@ void CheckMeaning(const Node& node, const Step& step, NameTable& names, Budget& 
   }
 }
 
-/// The first result, or the one, that a step names; null where it names none.
+/// The first (or only) result that a step names; null if it names none.
 const Node* FirstName(const Node& node) {
   const Node* as = node.Find("as");
   return as != nullptr && as->kind == Node::Kind::kList ? &as->children.front() : as;
@@ -184,7 +184,7 @@ Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& e
   DecodeAttributes(node, step, names, errors);
   CheckMeaning(node, step, names, budget, errors);
   if (step.op == "detach_") NoteDetached(node, step, names, errors);
-  // The body comes before `as`, which scopes do not have: what a scope defines stays visible after it.
+  // The body comes before `as`, which scopes do not have: names defined in a scope stay visible after it.
   if (const Node* body = node.Find("steps")) step.steps = DecodeSteps(*body, names, budget, errors);
   if (const std::string why = WhyOutOfReach(step.op); !why.empty())
     errors.Add(node.mark, "op " + step.op + " cannot be asked for", why,

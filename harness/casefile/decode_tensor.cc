@@ -1,4 +1,4 @@
-// Tensors: shape, layout, fill, and what they cost.
+// Tensors: shape, layout, fill, and their cost.
 #include <algorithm>
 #include <numeric>
 

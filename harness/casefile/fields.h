@@ -36,7 +36,7 @@ struct Type {
     kInteger,   ///< an integer from low to high
     kNumber,    ///< a number (see number.h)
     kList,      ///< min_items to max_items times *item
-    kMap,       ///< `fields`; other keys only where `rest` is set, and then they fit rest_key
+    kMap,       ///< `fields`; other keys only if `rest` is set, and then they fit rest_key
     kTagged,    ///< a map whose key `tag` selects one of `variants`
     kEither,    ///< *scalar, *list or *map, by YAML kind (null: not allowed)
     kAny,       ///< anything of scalars, lists and maps

@@ -1,4 +1,4 @@
-// The field table of contracts, expectations and the deviations file: what values may be.
+// The field table of contracts, expectations and the deviations file: demands on values.
 #include "harness/casefile/fields.h"
 #include "harness/model/trace.h"
 

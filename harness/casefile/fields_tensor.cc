@@ -1,4 +1,4 @@
-// The fields of a tensor: its layout, and what its elements are.
+// The fields of a tensor: its layout and its elements.
 
 #include "harness/casefile/fields.h"
 #include "harness/model/cross.h"

@@ -32,7 +32,7 @@ struct ProbeFill {
   std::vector<ProbeDot> dots;
 };
 
-/// The text of a parameter; "" where it is not given.
+/// The text of a parameter; "" if it is not given.
 Result<std::string> Word(const Attr::Map& map, const std::string& key) {
   const Attr* given = Lookup(map, key);
   if (given == nullptr) return std::string();

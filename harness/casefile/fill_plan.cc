@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kParameterLimit = int64_t{1} << 62;
 
-/// A number of a fill as text: that of the file, or exactly what a program put there.
+/// A number of a fill as text: that of the file, or the exact number that a program put there.
 Result<std::string> TextOf(const Attr& attr) {
   if (const auto* text = std::get_if<std::string>(&attr.value)) return *text;
   if (const auto* integer = std::get_if<int64_t>(&attr.value)) return std::to_string(*integer);

@@ -1,5 +1,4 @@
-// FillPlan: a fill with its parameters read, checked and brought to integers; what generate.cc then evaluates
-// per element.
+// FillPlan: a fill with its parameters read, checked and converted to integers; generate.cc evaluates it per element.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 /// Nodes checked and decoded for one file, sweeps and file-level defaults counted once per case.
 constexpr size_t kMaxWork = 1'000'000;
 
-/// Every node of the file outside its cases: what each case may inherit.
+/// Every node of the file outside its cases: the parts that each case may inherit.
 size_t CountDefaults(const Node& root) {
   size_t count = 0;
   for (size_t i = 0; i < root.entry_count(); ++i) {

@@ -36,7 +36,7 @@ struct ExactNumber {
 /// Errors carry no place; the caller knows it.
 Result<ExactNumber> ParseNumber(std::string_view text);
 
-/// True if `text` begins like a number or is one of its words: what a reader would take for a number.
+/// True if `text` begins like a number or is one of its words, so that a reader would take it for a number.
 bool LooksLikeNumber(std::string_view text);
 
 /// Words that YAML readers disagree about: yes no on off True FALSE null ~ .inf .NaN ... (not true and

@@ -17,7 +17,7 @@ constexpr const char* kSuffix = "~opened";
 /// Tensors of a case whose data a program may replace.
 struct Replaceable {
   const Case& in;
-  std::set<std::string> by_steps = {};  ///< those that hold what a step gave
+  std::set<std::string> by_steps = {};  ///< those that hold a step's result
 };
 
 /// Whether a step replaces the data of a tensor of the case in a way that the judge can repeat: a cast between floating-point dtypes
@@ -40,8 +40,8 @@ bool ReplacesTensor(const Step& step, Replaceable* replaceable) {
   return true;
 }
 
-/// The names that the steps make, in program order; false where a step does more than give a new value a name, or replace the data
-/// of a tensor that is `replaceable` (null: none is).
+/// The names that the steps make, in program order; false if a step does more than name a new value, or replace the
+/// data of a tensor that is `replaceable` (null: none is).
 bool NamesMade(const std::vector<Step>& steps, Replaceable* replaceable, std::vector<std::string>* names) {
   for (const Step& step : steps) {
     if (IsScope(step.op)) {

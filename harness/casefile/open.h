@@ -23,8 +23,8 @@ namespace ulpscope {
 /// its gradients are no values of steps. An op of the dispatcher that has no word gives a value like any
 /// other: it has no reference, and the steps behind it are judged from its observed result.
 std::optional<Case> Opened(const Case& c);
-/// An opened program as its steps are judged: what set_data and module_to leave in a tensor is an operand of its own, and the steps
-/// that replace it are gone. `inputs` holds the data of every version.
+/// An instrumented program as its steps are judged: the contents that set_data and module_to leave in a tensor are an
+/// operand of their own, and the steps that replace them are removed. `inputs` holds the data of every version.
 struct SettledProgram {
   Case program;
   std::map<std::string, TensorData> inputs;
@@ -34,17 +34,17 @@ SettledProgram WithDataSet(const Case& opened, std::map<std::string, TensorData>
 /// Whether Opened gives one.
 bool CanBeOpened(const Case& c);
 
-/// True where the program is one step that gives one new value, and nothing else.
+/// True if the program is one step that gives one new value, and nothing else.
 bool IsOneStep(const Case& c);
 
-/// True where the program holds a `backward`.
+/// True if the program holds a `backward`.
 bool Differentiates(const Case& c);
 
-/// True for what Opened gave.
+/// True for results of Opened.
 bool IsOpened(const Case& c);
 
-/// The values of `c` that its contract or an expectation names. They are judged as one joint model of the
-/// whole program; all others step by step, where the opened program computes the same bits.
+/// The values of `c` that its contract or an expectation names. They are judged as one joint model of the whole
+/// program; all others step by step, if the instrumented program computes the same bits.
 std::set<std::string> DemandedValues(const Case& c);
 
 /// True if its contract or an expectation has words for more than dtypes: for accumulators, operands,

@@ -128,7 +128,7 @@ TensorData FirstPart(const TensorData& whole, const Shape& shape) {
   return part;
 }
 
-/// Strides of `shape` that keep the order in which the old ones ran; none where that is row-major.
+/// Strides of `shape` that keep the order of the old ones; none if that is row-major.
 std::vector<int64_t> StridesInOrder(const Shape& shape, const std::vector<int64_t>& old) {
   if (old.empty()) return {};
   std::vector<size_t> order(shape.size());

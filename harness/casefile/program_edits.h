@@ -1,6 +1,6 @@
 // Reductions of a case: each function gives the case without something, or nothing if it has no such thing.
 //
-// They are changes of text: whether a case that comes out can be run, and still shows what it is to show, is for whoever tries it.
+// They are changes of text: the caller tests whether the resulting case can be run, and still shows the same effect.
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ std::optional<Case> WithSteps(const Case& c, const std::set<size_t>& kept, const
 /// Numbers of the steps that the values `names` are computed from, directly or not, and of effects on them.
 std::set<size_t> StepsFor(const Case& c, const std::set<std::string>& names);
 
-/// One scope less: its steps stand where it stood. Scopes are counted outside in, in program order.
+/// Removes one scope: its steps take its place. Scopes are counted outside in, in program order.
 std::optional<Case> WithoutScope(const Case& c, size_t scope);
 /// One optional attribute less: number `index` of those that the program's steps have.
 std::optional<Case> WithoutAttribute(const Case& c, size_t index);
@@ -45,9 +45,9 @@ struct TensorAxis {
   auto operator<=>(const TensorAxis&) const = default;
 };
 enum class InAttributes { kLeave, kSame, kMultiples };
-/// The axes `axes`, and with kSame numbers in attributes that are as large as the first of them (kMultiples: that it divides), by
-/// `divisor` smaller, rounded up. `elements`: the tensors as they are, so that the first part of each stays; where that is null
-/// fills stay as they are written.
+/// Divides the axes `axes`, and with kSame numbers in attributes that equal the first of them (kMultiples: that it
+/// divides), by `divisor`, rounded up. `elements`: the current tensors, so that the first part of each stays; if null,
+/// fills stay unchanged.
 std::optional<Case> WithSmaller(const Case& c, const std::vector<TensorAxis>& axes, int64_t divisor,
                                 InAttributes attributes, const KnownValues* elements);
 

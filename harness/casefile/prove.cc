@@ -154,7 +154,7 @@ std::vector<Companion> CompanionsOf(const Case& test_case) {
     }
     if (!probes.empty()) asked.emplace_back(&product, std::move(probes));
   }
-  // Each probe once before any a second time: where there are too many, none is left out.
+  // Each probe once before any a second time: if there are too many, none is left out.
   for (int64_t round = 0; round < kMostRounds; ++round) {
     for (const auto& [product, probes] : asked) {
       for (const std::string& probe : probes) {

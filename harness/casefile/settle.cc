@@ -38,7 +38,7 @@ class Settler {
   }
 
  private:
-  /// The name under which what `name` holds now is known to the steps that are kept.
+  /// The name by which the remaining steps know the current contents of `name`.
   std::string Version(const std::string& name) {
     read_.insert(name);
     const auto now = now_.find(name);
@@ -56,7 +56,7 @@ class Settler {
     const auto now = now_.find(name);
     const auto held = settled_.inputs.find(now == now_.end() ? name : now->second);
     if (held == settled_.inputs.end())
-      return;  // the value of a step: what the cast gives is not known before it has run
+      return;  // the value of a step: the cast's result is unknown before it has run
     TensorData cast = CastTo(held->second, std::get<DType>(*to));
     // A version that no step has read yet is replaced under its name.
     std::string version = name;

@@ -41,8 +41,8 @@ class ErrorSink {
 /// "did you mean 'x'?" or "", also for words so long that the search would take its time.
 std::string Suggest(std::string_view word, std::span<const std::string> candidates);
 
-/// Adds an error for everything in `node` that `type` does not allow. `name` is what messages call the place
-/// ("tensor 'x'").
+/// Adds an error for everything in `node` that `type` does not allow. `name` identifies the place in messages ("tensor
+/// 'x'").
 void CheckStructure(const Node& node, const Type& type, std::string_view name, ErrorSink& errors);
 
 }  // namespace ulpscope

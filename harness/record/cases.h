@@ -20,17 +20,17 @@ namespace ulpscope {
 
 struct RecordedCase {
   std::string yaml;      ///< a case file with just this case
-  std::string selector;  ///< what to write after `ulpscope run` where its file is
+  std::string selector;  ///< the argument of `ulpscope run` if its file is there
   /// The folder in the run folder that holds its files of tensors; empty: it has none, or they lie in the run folder itself.
   std::string inputs = {};
-  SourcePos at = {};  ///< where it is written; the file as that run's command line had it
+  SourcePos at = {};                          ///< its place; the file as in that run's command line
   std::map<std::string, int64_t> lines = {};  ///< value -> the line of the step that gives it
 };
 
 /// By id and digest (CaseDigest, as in the journal's header).
 using RecordedCases = std::map<std::pair<std::string, std::string>, RecordedCase>;
 
-/// Empty where the folder has none, or those of another run.
+/// Empty if the folder has none, or those of another run.
 Result<RecordedCases> ReadRecordedCases(const std::filesystem::path& dir, const std::string& run_id);
 
 /// Adds cases to those of this run in the folder. The caller holds the run's lock.

@@ -1,4 +1,4 @@
-// A classification as JSON, both ways: what is typed is spelled here.
+// A classification as JSON, in both directions: this spells the typed values.
 #include "harness/record/classification_json.h"
 
 #include <optional>
@@ -99,7 +99,7 @@ json KindsOf(const std::vector<Remark>& remarks) {
   return kinds;
 }
 
-/// The texts of `key` with the kinds beside them; runs were recorded without these.
+/// The texts of `key` with their kinds; old runs were recorded without kinds.
 std::vector<Remark> RemarksFrom(JsonFields& fields, const std::string& key) {
   const std::vector<std::string> texts = fields.Texts(key), kinds = fields.Texts(key + "_kinds");
   std::vector<Remark> remarks;
@@ -111,7 +111,7 @@ std::vector<Remark> RemarksFrom(JsonFields& fields, const std::string& key) {
   return remarks;
 }
 
-/// Name -> what each of its words is as a facet; an unknown word is an error of the record.
+/// Name -> its words as facets; an unknown word is an error of the record.
 RoundingSets SetsFrom(JsonFields& fields, std::string_view key,
                       std::optional<RoundSpec> (*parse)(std::string_view)) {
   RoundingSets sets;

@@ -86,7 +86,7 @@ Result<ClassifiedFile> ForEachClassified(const RunFile& file, const std::string&
   return found;
 }
 
-/// The values of one record; "" or what is wrong with it.
+/// The values of one record; "" or the problem with it.
 std::string ValuesOf(const json& record, Classified* classified) {
   std::string error;
   JsonFields fields(record, error);
@@ -134,7 +134,7 @@ class HeadOfRecord : public sdk::JsonEvents {
 
   bool key(string_t& name) override {
     if (depth_ == 1) key_ = name;
-    // The writer's keys are sorted, so that all of a head stands before the values; in another order the line is read to its end.
+    // The writer sorts its keys, so the whole head precedes the values; in another order the line is read to its end.
     return !(depth_ == 1 && key_ == "values" && texts.contains("type"));
   }
   bool string(string_t& text) override {

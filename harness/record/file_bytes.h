@@ -65,7 +65,7 @@ Result<std::string> ReadFileBytes(const std::filesystem::path& file, int64_t lim
 /// Makes `folder` and its parents; `what` precedes its name in the error.
 Result<void> MakeFolders(const std::filesystem::path& folder, const std::string& what = "");
 
-/// Creates `file` (mode 0600) or replaces what it holds.
+/// Creates `file` (mode 0600) or replaces its contents.
 Result<void> WriteFileBytes(const std::filesystem::path& file, std::string_view bytes);
 
 }  // namespace ulpscope

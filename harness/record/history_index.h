@@ -16,7 +16,7 @@ namespace ulpscope {
 
 struct HistoryCell {
   std::string case_id, backend;
-  std::string value = {};        ///< empty: the outcome, of what gave no values
+  std::string value = {};        ///< empty: the outcome, if there were no values
   std::string status, cls = {};  ///< "PASS", "f32>bf16"
 };
 
@@ -46,7 +46,7 @@ class HistoryIndex {
 
   /// The known folders, with their stamps.
   Result<std::map<std::string, std::string>> Stamps() const;
-  /// In the place of what it knew of this folder.
+  /// Replaces the index's entries for this folder.
   Result<void> Store(const HistoryRun& run);
   Result<void> Forget(const std::string& folder);
 

@@ -115,7 +115,7 @@ std::filesystem::path RunFolderOf(const std::filesystem::path& path);
 /// LoadTensors.
 Result<RecordedRun> ReadRun(const std::filesystem::path& dir, TensorLoading loading = TensorLoading::kNow);
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result);
-/// The shape that a value has in its program; nothing where that is not known.
+/// The shape that a value has in its program; nothing if unknown.
 using DueShape = std::function<std::optional<Shape>(const std::string& value)>;
 /// Call before LoadTensors for a run folder from elsewhere: a sparse file of gigabytes costs its sender nothing. One
 /// whose shapes are not those of the program is an error.

@@ -77,8 +77,7 @@ Result<std::string> ReadUndamaged(const RunFile& file, const std::string& crc, i
   return bytes;
 }
 
-/// A resumed run covers what it covered before and what it was resumed with. Its seed and the like cannot
-/// change.
+/// A resumed run covers its previous cases and those that it was resumed with. Its seed and the like cannot change.
 void MergeHeader(RunHeader& header, const RunHeader& more) {
   const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
     std::set<std::string> known(to.begin(), to.end());

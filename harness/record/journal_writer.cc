@@ -69,7 +69,7 @@ class JournalWriter::Impl {
     return number;
   }
 
-  /// A file that the next record names; what a run that was killed has left under its name goes.
+  /// A file that the next record names; it replaces one that a killed run left under its name.
   Result<void> WriteBeside(const std::string& name, std::string_view bytes) const {
     return CreateRunFile({.folder = lock_->folder(), .name = name}, bytes);
   }

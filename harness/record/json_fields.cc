@@ -17,7 +17,7 @@ std::string Cut(const std::string& text, size_t limit) {
   return text.substr(0, end);
 }
 
-/// Each reads one value: nothing where it is of another type.
+/// Each reads one value: nothing if it has another type.
 auto TextUpTo(size_t limit) {
   return [limit](const json& value) {
     return value.is_string() ? std::optional(Cut(value.get_ref<const std::string&>(), limit)) : std::nullopt;

@@ -1,4 +1,4 @@
-// Reading, comparing and writing what is merged.
+// Reads, compares and writes merged runs.
 #include "harness/record/merge.h"
 
 #include <fmt/format.h>
@@ -245,7 +245,7 @@ class Merger {
     return WriteBeside(dir, header);
   }
 
-  /// The cases and what was classified.
+  /// Writes the cases and the classifications.
   Result<void> WriteBeside(const fs::path& dir, const RunHeader& header) {
     RecordedCases cases;
     ClassifiedRun classified;

@@ -26,8 +26,8 @@ struct Merged {
   std::shared_ptr<RunLock> lock = {};  ///< of the merged run, until its reports are written
 };
 
-/// Writes journal, tensors, traces, cases and classifications of `runs` to `out`, which must hold no run. Fails where a folder cannot
-/// be read or written.
+/// Writes journal, tensors, traces, cases and classifications of `runs` to `out`, which must hold no run. Fails if a
+/// folder cannot be read or written.
 Result<Merged> MergeRuns(const std::vector<std::filesystem::path>& runs, const std::filesystem::path& out);
 
 }  // namespace ulpscope

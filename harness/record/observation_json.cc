@@ -76,7 +76,7 @@ json TensorToJson(const TensorSpec& tensor) {
           {"requires_grad", tensor.requires_grad}};
 }
 
-/// Sums of bytes over all casts stay far from what an int64 holds.
+/// Sums of bytes over all casts stay far below the limit of an int64.
 bool IsPlausible(const Cast& cast) {
   constexpr int64_t kMost = int64_t{1} << 42;
   int64_t elements = 1;
@@ -256,7 +256,7 @@ Result<Observation> ObservationFromJson(const json& object) {
 }
 
 std::string CleanText(std::string_view text, size_t limit) {
-  // A dump and parse with replacement is the one UTF-8 repair that agrees with what JSON will later demand.
+  // A dump and parse with replacement is the UTF-8 repair that agrees with JSON's later checks.
   const std::string cut(text.substr(0, limit));
   return json::parse(json(cut).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
 }

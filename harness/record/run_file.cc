@@ -47,7 +47,7 @@ tl::unexpected<Error> CannotOpen(const char* what, const std::filesystem::path& 
   return Fail("cannot " + std::string(what) + " " + shown + ": " + std::strerror(error));
 }
 
-/// Folder `name` in `in`; nothing where there is none.
+/// Folder `name` in `in`; nothing if there is none.
 Result<std::optional<Directory>> Enter(const Directory& in, const std::string& name,
                                        const std::filesystem::path& shown, Missing missing) {
   Directory inner;
@@ -64,7 +64,7 @@ Result<std::optional<Directory>> Enter(const Directory& in, const std::string& n
   return CannotOpen("open", shown, link ? ELOOP : error);
 }
 
-/// The folder that `file` lies in, and its last name. Nothing where there is no such folder.
+/// The folder that `file` lies in, and its last name. Nothing if there is no such folder.
 struct Placed {
   Directory folder;
   std::string name;

@@ -33,7 +33,7 @@ struct RunFile {
 /// Permissions of the file: for its owner alone, or readable by others.
 enum class FileMode : mode_t { kOwn = 0600, kShared = 0644 };
 
-/// False where nothing has the name; an error where it is no regular file.
+/// False if nothing has the name; an error if it is no regular file.
 Result<bool> IsThere(const RunFile& file);
 /// The same for a folder in the run folder.
 Result<bool> IsFolderThere(const RunFile& folder);
@@ -52,8 +52,8 @@ Result<void> ReplaceRunFile(const RunFile& file, std::string_view bytes, FileMod
 /// Appends; a file of several names (hard links) is refused.
 Result<FileHandle> OpenRunFileToAppend(const RunFile& file);
 
-/// The right to write into a run folder: one process has it at a time, from before it reads what it goes on with until its last
-/// report is written. It is a lock on the journal, which ends with the process.
+/// The right to write into a run folder: one process has it at a time, from before it reads the data to continue from
+/// until its last report is written. It is a lock on the journal, which ends with the process.
 class RunLock {
  public:
   /// Locks a folder that may hold no run yet: its journal is made, empty.

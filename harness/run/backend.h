@@ -1,4 +1,4 @@
-// Backend strings against the registry: what there is, and what it takes.
+// Checks backend strings against the registry: names and knobs.
 #pragma once
 
 #include <string>

@@ -52,7 +52,7 @@ bool IsWorkerFault(OutcomeKind kind) {
   return kind == kCrashed || kind == kTimedOut || kind == kOutOfMemory || kind == kProtocolBroken;
 }
 
-/// A file of gigabytes costs its writer nothing where it was never written, and its reader all of them.
+/// A sparse file of gigabytes costs its writer nothing, and its reader all of them.
 std::string HoleIn(const std::string& file) {
   constexpr int64_t kSmall = int64_t{64} << 20;
   struct stat info {};
@@ -75,7 +75,7 @@ constexpr const char* kNoRoomForInputs = "inputs";
 bool IsForWantOfRoom(const Outcome& outcome, const fs::path& folder) {
   using enum OutcomeKind;
   constexpr uint64_t kNone =
-      uint64_t{64} << 10;  // what a file system of some MiB has left when a file of many pages did not fit
+      uint64_t{64} << 10;  // free space of a small file system after a file of many pages did not fit
   if (outcome.kind == kOutOfMemory && outcome.error_class == kNoRoomForOutputs) return true;
   if (outcome.kind != kCrashed && outcome.kind != kOutOfMemory) return false;
   struct statvfs room {};
@@ -111,7 +111,7 @@ std::string JoinNames(const std::set<std::string>& names) {
 struct CaseRunner::Attempt {
   Observation observation;
   bool interrupted = false;
-  bool full = false;  ///< the tensors found no room where they were to lie
+  bool full = false;  ///< the tensors found no room in their folder
 };
 
 std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info) {

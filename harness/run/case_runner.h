@@ -66,14 +66,14 @@ class CaseRunner {
   int interrupt_fd_;
   std::filesystem::path shm_, tmp_,
       disk_;  ///< this runner's own folders; disk_ takes tensors that find no room in shm_
-  std::filesystem::path exchange_;  ///< where those of the case lie: shm_ or disk_
+  std::filesystem::path exchange_;  ///< the folder of the case's tensors: shm_ or disk_
   std::unique_ptr<Worker> worker_;
   int cases_served_ = 0;
   int64_t next_id_ = 1;
 };
 
-/// Requirements of a case that the backend does not meet: "requires device cuda"; else empty. `info` may be
-/// null: then only what needs no worker is decided.
+/// Requirements of a case that the backend does not meet: "requires device cuda"; else empty. `info` may be null: then
+/// only requirements that need no worker are decided.
 std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info);
 
 }  // namespace ulpscope

@@ -95,7 +95,7 @@ void CompareRepeats(Observation& first, const Observation& again) {
   }
   for (const auto& [name, text] : first.observations) {
     const std::string* other = Lookup(again.observations, name);
-    // A peak of memory may differ from run to run; what a value is may not.
+    // A peak of memory may differ from run to run; a value may not.
     if (name != "peak_bytes" && (other == nullptr || *other != text))
       first.nondeterministic[name] = kInfinity;
   }

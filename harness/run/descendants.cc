@@ -102,8 +102,7 @@ int KillOrphansOnce() {
 void AdoptOrphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void KillOrphans() {
-  constexpr int kMostRounds =
-      1000;  // each ends a generation: what one of them started comes to be a child of ours
+  constexpr int kMostRounds = 1000;  // each ends a generation: children of killed processes become ours
   for (int round = 0; round < kMostRounds && KillOrphansOnce() > 0; ++round) {
   }
 }

@@ -42,7 +42,7 @@ void KillAllMarked(const std::string& token);
 /// At most some 8 KiB more than `bytes`. Reading an open file may still fail: a file of /proc whose process has ended
 /// since then gives ESRCH, and the text ends there. (A stream throws on that.)
 std::string ReadUpTo(int fd, size_t bytes);
-/// A file of /proc, in about a MiB at most; empty where it cannot be read.
+/// A file of /proc, in about a MiB at most; empty if it cannot be read.
 std::string ReadProc(const std::filesystem::path& path);
 
 /// A process as /proc describes it.
@@ -51,7 +51,7 @@ struct ProcessStat {
   pid_t parent = 0, group = 0;
   uint64_t started = 0;
 };
-/// Nothing where there is no such process.
+/// Nothing if there is no such process.
 std::optional<ProcessStat> ReadStat(pid_t pid);
 std::map<pid_t, ProcessStat> AllProcesses();
 

@@ -13,7 +13,7 @@ namespace {
 
 /// Passed through: none of these changes a number. Libraries and devices must be found as the user set them
 /// up.
-constexpr std::array<const char*, 13> kPassed{"ULPSCOPE_CPU_WITHOUT",  // a mask of what the processor has
+constexpr std::array<const char*, 13> kPassed{"ULPSCOPE_CPU_WITHOUT",  // a mask of the processor's features
                                               "PATH",
                                               "HOME",
                                               "USER",

@@ -16,7 +16,7 @@ namespace ulpscope {
 /// How long loading a framework may take.
 inline constexpr double kStartupSeconds = 120;
 
-/// The adapter's description of itself, what it did instead, or an interruption.
+/// The adapter's description of itself, a failure, or an interruption.
 using Greeting = std::variant<BackendInfo, Outcome, RunInterrupted>;
 Greeting Greet(Worker& worker, const BackendSpec& backend, const KnobSet& knobs, const WorkerLimits& limits);
 

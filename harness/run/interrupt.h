@@ -17,7 +17,7 @@ class Interrupt {
   /// Stays readable once raised.
   int fd() const { return fd_; }
   bool IsRaised() const;
-  /// Does what a signal does, from inside the process.
+  /// Has the effect of a signal, from inside the process.
   void Raise() const;
 
  private:

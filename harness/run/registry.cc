@@ -1,4 +1,4 @@
-// Reading the registry and looking for what it names.
+// Reads the registry and looks for the files that it names.
 #include "harness/run/registry.h"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ const std::vector<std::string> kKeys{"backend",   "title",    "adapter", "requir
                                      "variables", "install",  "absent",  "device",   "default",
                                      "hidden",    "packaged", "op_by_op"};
 
-/// A checkout has scripts that set backends up; an installation has what it came with.
+/// A checkout has scripts that set backends up; an installation only has its own files.
 enum class Tree { kCheckout, kInstalled };
 
 Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {

@@ -27,9 +27,9 @@ struct RegistryRow {
       {};  ///< that it takes: harness/words/knobs.h, or those its hello offers; empty = any
   std::map<std::string, std::string> knob_devices = {};  ///< of the knobs that one device alone has: which
   std::vector<std::string> variables = {};  ///< that its libraries read; NAME* is every one that begins so
-  std::string install;  ///< the line that installs it; away from a checkout what the row calls packaged
-  std::string absent;   ///< not empty: this version cannot run it, and why
-  std::string device = "cpu";  ///< where it runs when the backend string names no device
+  std::string install;         ///< the line that installs it; outside a checkout the row's `packaged`
+  std::string absent;          ///< not empty: this version cannot run it, and why
+  std::string device = "cpu";  ///< the device if the backend string names none
   bool is_default = false;     ///< part of a run without -b
   bool op_by_op = false;       ///< computes each step by itself as expected: it can carry a ledger
   bool hidden = false;         ///< left out of `-b all` (the harness's own test subjects)
@@ -41,12 +41,12 @@ struct RegistryRow {
 /// The row as these knobs require it: with `env=NAME`, on the interpreter of .venv-NAME in place of {python}.
 RegistryRow InEnvironment(RegistryRow row, const std::map<std::string, std::string>& knobs);
 
-/// Can this machine start the backend? `reason` names what is missing, `install` what to paste.
+/// Can this machine start the backend? `reason` names the missing parts, `install` the command to paste.
 struct Availability {
   bool installed = false;
   std::string reason;
   std::string install;
-  std::map<std::string, std::string> versions = {};  ///< of its Python packages, where they were found
+  std::map<std::string, std::string> versions = {};  ///< of its Python packages, if they were found
 };
 
 class Registry {

@@ -1,4 +1,4 @@
-// RunOptions: how a run goes, other than what it runs.
+// RunOptions: the conditions of a run, without its cases and backends.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,13 @@ struct RunOptions {
   double timeout_s = 120;          ///< for one run of one case
   double startup_timeout_s = 120;  ///< for the hello of a worker
   int64_t seed = 0;
-  bool trace = true;  ///< request casts
-  std::vector<int> schedule =
-      {};  ///< of timed runs: wait, warm-up, active; empty: what an adapter does by itself
+  bool trace = true;               ///< request casts
+  std::vector<int> schedule = {};  ///< of timed runs: wait, warm-up, active; empty: the adapter's default
   bool in_step =
       false;  ///< a worker begins nothing before its last result was observed: for RunObserver::StopAfter
   bool resume = false;        ///< keep the completed results that `out` already holds
   std::filesystem::path out;  ///< run folder; empty: runs/<UTC>-<id> with the link runs/latest
-  int64_t memory_budget_bytes = int64_t{8} << 30;    ///< resident memory of a worker and what it started
+  int64_t memory_budget_bytes = int64_t{8} << 30;    ///< resident memory of a worker and its children
   int recycle_after = 500;                           ///< cases until a worker is replaced
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it; for the record alone
   std::map<std::string, std::string> knobs;  ///< --knob: beats a case's knobs, is beaten by the backend's

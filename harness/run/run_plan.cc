@@ -33,7 +33,7 @@ std::string Refusal(const BackendSpec& backend, const KnobSet& knobs, const Regi
   return "";
 }
 
-/// A backend and its knobs as text: what one worker serves.
+/// A backend and its knobs as text: the key of one worker.
 std::string KeyText(const BackendSpec& backend, const KnobSet& knobs) {
   std::string text = backend.Text();
   for (const auto& [knob, value] : knobs) text += "\n" + knob + "=" + value;

@@ -128,7 +128,7 @@ class Run {
 
   bool IsInterrupted() const { return interrupt_.IsRaised(); }
 
-  /// Begins nothing more; what is running ends as it would.
+  /// Starts nothing more; running cases end normally.
   void Stop() { stopped_ = true; }
 
   /// False when the run cannot go on; the first reason is kept.
@@ -213,7 +213,7 @@ class Run {
   std::optional<Error> error_;
 };
 
-/// Gives the observer what the journal already holds, then what comes.
+/// Gives the observer the journal's results, then the new ones.
 void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObserver& observer,
              RunSummary& summary) {
   for (const auto& task : plan.tasks) {

@@ -32,7 +32,7 @@ struct RunSummary {
   std::string id, started;         ///< volatile
   bool interrupted = false;
   int64_t stopped_after = 0;  ///< the last return value of RunObserver::StopAfter
-  int64_t total = 0;          ///< cases times backends, less what a sweep leaves out
+  int64_t total = 0;          ///< cases times backends, without those that a sweep leaves out
   int64_t ran = 0;
   int64_t resumed = 0;  ///< taken from the journal
   std::map<std::string, std::map<std::string, std::string>> versions =
@@ -72,9 +72,9 @@ class RunObserver {
   virtual void OnEnd(const RunSummary& /*summary*/) {}
 };
 
-/// Runs everything. Fails only when nothing could be run at all (an unusable run folder, inputs that cannot
-/// be made): whatever a backend does is data in its Observation. SIGINT and SIGTERM end the run: nothing more
-/// is started, running workers are killed, the journal is complete up to there. `hold`, where there is one, takes what the run holds.
+/// Runs everything. Fails only if nothing could be run at all (an unusable run folder, inputs that cannot be made):
+/// whatever a backend does is data in its Observation. SIGINT and SIGTERM end the run: nothing more is started, running
+/// workers are killed, the journal is complete up to there. `hold`, if given, receives its resources.
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
                             RunObserver& observer, RunHold* hold = nullptr);

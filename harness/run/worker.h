@@ -38,7 +38,7 @@ struct WorkerLimits {
 
 /// The run was interrupted while the answer was awaited.
 struct RunInterrupted {};
-/// The line that the worker answered, what went wrong instead, or an interruption.
+/// The worker's answer, a failure, or an interruption.
 using Answer = std::variant<std::string, Outcome, RunInterrupted>;
 
 class Worker {
@@ -54,7 +54,7 @@ class Worker {
   Ending Bye(int milliseconds = 2000);
   /// Ends it at once.
   void Kill() { child_->Kill(); }
-  /// The end of what it wrote to stderr and stdout.
+  /// The end of its output on stderr and stdout.
   std::string Log() const;
 
  private:

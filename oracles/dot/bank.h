@@ -33,7 +33,7 @@ struct DotModel {
   double Store(TwoDoubles sum) const;
 };
 
-/// `model`, whose single `in` entry (or "*") holds for both operands, of operands of `in`.
+/// `model`, whose single `in` entry (or "*") applies to both operands, for operands of `in`.
 DotModel DotModelOf(const PrecisionModel& model, DType in);
 
 /// One dot product of a[k] b[k] as `model` computes it in `order`. `k` terms; zeros included.
@@ -101,7 +101,7 @@ class DotBank {
   /// Excludes by sums so short that every structure can be listed.
   void ExcludeShort(std::span<const double> a, std::span<const double> b, std::span<const double> y,
                     int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const;
-  /// Outputs of each structure before MID and OUT, by member; or bounds, where structures cannot be listed.
+  /// Outputs of each structure before MID and OUT, by member; or bounds, if structures cannot be listed.
   struct Prediction {
     std::vector<std::vector<double>> structures;
     std::vector<char> one_chunk;  ///< of split-K, by structure

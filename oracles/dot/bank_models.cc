@@ -24,7 +24,7 @@ bool IsOfItsOwn(const DotModel& model, DType in, const FloatFormat& stored) {
     return false;
   // Units with float16 accumulators take float16.
   if (model.acc.block > 0 && model.acc.format->precision < 24 && in != DType::kFloat16) return false;
-  // A rounding after the sum is looked for where the accumulator itself is a plain wide one.
+  // A rounding after the sum is tried if the accumulator itself is a plain wide one.
   const bool plain_wide = model.acc.partial == nullptr && !model.acc.in_two_words() && !model.acc.exact() &&
                           model.acc.format->precision >= 24;
   if (!model.mid.none() && !plain_wide) return false;
@@ -104,8 +104,8 @@ DotBank::DotBank(DType in, DType out) {
     name.out = {.format = &stored, .rounding = mode};
     DotModel model = DotModelOf(name, in);
     if (!IsOfItsOwn(model, in, stored)) return;
-    // A block unit of n, and split-K, round float32 sums: a float64 accumulator of float16 operands and exact
-    // sums part only in long sums.
+    // A block unit of n, and split-K, round float32 sums: a float64 accumulator of float16 operands and exact sums
+    // differ only in long sums.
     if (!seen.insert(name.Name()).second) return;
     models_.push_back(std::move(model));
   };
@@ -125,8 +125,8 @@ DotBank::DotBank(DType in, DType out) {
       }
     }
   }
-  // Products that are rounded, where kernels do: one multiplication and one addition in the accumulator's own
-  // format, or narrow products in float32 sums.
+  // Rounded products, as in kernels: one multiplication and one addition in the accumulator's own format, or narrow
+  // products in float32 sums.
   constexpr std::pair<const char*, const char*> kRoundedProducts[] = {{"float32", "float32"},
                                                                       {"float32", "float32_rz"},
                                                                       {"float16", "float32"},

@@ -97,7 +97,7 @@ std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vec
   return mode;
 }
 
-/// Units that each pair of masks loses; empty where an output is no sum of these terms.
+/// Units that each pair of masks loses; empty if an output is no sum of these terms.
 std::vector<int64_t> LostUnits(const std::vector<double>& outputs, int64_t window) {
   std::vector<int64_t> lost;
   for (const double output : outputs) {
@@ -124,8 +124,8 @@ std::vector<int64_t> ReadLostUnits(DType in, int64_t k, int64_t window, const Ru
   return LostUnits(run(dots), window);
 }
 
-/// 2^e u + u - 2^e u at these three positions in every order, for e from kLeastFraction: the number of orders that keep u. Nothing where
-/// a result is NaN.
+/// 2^e u + u - 2^e u at these three positions in every order, for e from kLeastFraction: the number of orders that keep
+/// u. Nothing if a result is NaN.
 std::optional<std::vector<int>> OrdersThatKeep(const std::vector<int64_t>& at, const RunDots& run,
                                                int64_t* count) {
   // In separate launches: members of one permutation meet the same coordinate.

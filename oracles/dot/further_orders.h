@@ -1,7 +1,7 @@
-// Orders that hang on the terms themselves, and the other forms of a mean: what some float32 kernels do.
+// Orders that depend on the terms themselves, and the other forms of a mean, as in some float32 kernels.
 //
-// No law of errors is learnt from them: sums of sorted terms err by tens of times what others do. They are
-// tried for an exact match of every bit, and only if nothing else gives one.
+// No law of errors is learnt from them: sums of sorted terms have errors tens of times larger. They are tried for an
+// exact match of every bit, and only if nothing else gives one.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 
 namespace ulpscope {
 
-/// Which units a chain takes: count of them from `first` on, `stride` apart; each unit's neighbour (unit ^ 1) in its place
-/// where `pairs` is set, but for a last one that has none.
+/// The units of a chain: `count` of them from `first` on, `stride` apart; with `pairs`, each is replaced by its
+/// neighbour (unit ^ 1), except a last one without a neighbour.
 struct LaneChain {
   std::ptrdiff_t first = 0, stride = 1;
   size_t count = 0;

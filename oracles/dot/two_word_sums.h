@@ -1,4 +1,4 @@
-// Sums that keep a second word: what one step and the end of each do, and what its errors are at most. One row for each member of
+// Sums that keep a second word: the step and the end of each, and their error bounds. One row for each member of
 // TwoWords.
 #pragma once
 

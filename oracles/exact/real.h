@@ -19,7 +19,7 @@ class Real {
   Real() = default;
   static Real From(double value);
   static Real From(Dyadic value);
-  /// numerator / denominator as an enclosure of `precision` bits (a point where it is dyadic).
+  /// numerator / denominator as an enclosure of `precision` bits (a point if it is dyadic).
   static Real Ratio(int64_t numerator, int64_t denominator, int64_t precision);
   static Real Between(Dyadic lo, Dyadic hi);
 
@@ -53,7 +53,7 @@ Real Subtract(const Real& a, const Real& b, int64_t precision);
 Real Multiply(const Real& a, const Real& b, int64_t precision);
 Real Divide(const Real& a, const Real& b, int64_t precision);
 Real SquareRoot(const Real& a, int64_t precision);
-/// Rounds into a format: a point where both ends round alike.
+/// Rounds into a format: a point if both ends round alike.
 Real RoundTo(const Real& a, const FloatFormat& format);
 
 }  // namespace ulpscope

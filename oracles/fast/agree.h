@@ -7,8 +7,8 @@
 
 namespace ulpscope::fast {
 
-/// hi must have the same bits (any NaN equals any NaN). lo too, together with kind and err, where `fast`
-/// claims to be exact or wide; where it claims a bound, the two must lie within both bounds.
+/// hi must have the same bits (any NaN equals any NaN); lo too, together with kind and err, if `fast` claims to be
+/// exact or wide; if it claims a bound, the two must lie within both bounds.
 bool Agree(const Reference& fast, const Reference& truth);
 
 /// "hi 0x1p+0 (1), lo ..., err ..., EXACT"

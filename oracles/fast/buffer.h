@@ -11,7 +11,7 @@ namespace ulpscope::fast {
 template <class T>
 class Buffer {
  public:
-  /// At least `count` elements; what was there is lost when it has to grow.
+  /// At least `count` elements; the contents are lost if it has to grow.
   T* Need(int64_t count) {
     if (count > size_) {
       constexpr size_t kAlignment = 64;

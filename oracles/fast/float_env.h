@@ -9,7 +9,7 @@ namespace ulpscope::fast {
 /// as zero. One library built with -ffast-math, loaded anywhere in the process, is enough to make it false.
 bool DefaultFloatEnvironment();
 
-/// "MXCSR 0x1f80", or what the machine has instead.
+/// "MXCSR 0x1f80", or the machine's equivalent.
 std::string DescribeFloatEnvironment();
 
 }  // namespace ulpscope::fast

@@ -146,7 +146,7 @@ bool GridProduct::OneTile(const Tile& tile, Results::Store& store, std::vector<i
     if (tile.rows == kernels_.rows && tile.columns == kernels_.columns) {
       bad = kernels_.finish(s, c, how, to_hi, to_lo, n_, mask);
     } else {
-      // The four arrays are padded: what lies beyond the lines is read but not used.
+      // The four arrays are padded: elements beyond the rows are read but not used.
       bad = kernels_.finish(s, c, how, hi, lo, kernels_.columns, mask);
       for (int i = 0; i < tile.rows; ++i) {
         std::copy_n(hi + i * kernels_.columns, tile.columns, to_hi + i * n_);

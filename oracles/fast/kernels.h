@@ -55,12 +55,12 @@ struct Kernels {
   void (*grid)(const double* a, const double* b, int64_t count, double* s, double* c);
   /// The same by the deep kernel: four sums per element, written as sums[4][rows * columns].
   void (*deep)(const double* a, const double* b, int64_t count, const DeepAnchors& anchors, double* sums);
-  /// hi + lo of a full tile. Bit j of refused[i] is set where neither exactness nor Ziv's test holds. Returns
-  /// how many were refused.
+  /// hi + lo of a full tile. Bit j of refused[i] is set if neither exactness nor Ziv's test applies. Returns how many
+  /// were refused.
   int (*finish)(const double* s, const double* c, const TileFinish& how, double* hi, double* lo,
                 int64_t stride, uint32_t* refused);
 
-  /// bits set where the value of an element's lowest set bit is below limit; returns true if there is one.
+  /// Sets bits where the value of an element's lowest set bit is below limit; returns true if there is one.
   bool (*any_low)(const double* x, int64_t count, const double* limits);
   /// sum[j] += factor * x[j] exactly; returns false (sums then useless) if any addition rounded.
   bool (*add_exactly)(double factor, const double* x, int64_t count, double* sum);
@@ -70,7 +70,7 @@ struct Kernels {
 
 enum class Level { kPortable, kAvx2, kAvx512 };
 
-/// Null where the machine or the build lacks it.
+/// Null if the machine or the build lacks it.
 const Kernels* KernelsOf(Level level);
 /// The best that this machine has.
 const Kernels& BestKernels();

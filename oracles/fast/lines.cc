@@ -159,7 +159,7 @@ void Lines::Scan(Team& team) {
         odd = true;
         continue;
       }
-      // A sum of at most 2^30 rounded squares is off by less than a factor 1 + 2^-22; what underflowed is far
+      // A sum of at most 2^30 rounded squares is off by less than a factor 1 + 2^-22; underflowed squares are far
       // below.
       norm[line] = std::sqrt(squares) * (1 + 0x1p-20);
       exponent[line] = FloorLog2(norm[line] * (1 + 0x1p-18)) + 1;

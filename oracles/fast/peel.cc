@@ -44,7 +44,7 @@ double* PeeledProduct::Side::At(const Lines& lines, int64_t line, int64_t k) con
   return matrix + (lines.layout == Layout::kRows ? line * stride + k : k * stride + line);
 }
 
-/// Converts the operand into side->matrix (the same layout) and takes out what the budget does not hold.
+/// Converts the operand into side->matrix (the same layout) and removes the parts that the budget does not hold.
 bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
   const bool rows = lines.layout == Layout::kRows;
   side->stride = std::max<int64_t>(1, rows ? lines.count : lines.lines);
@@ -95,7 +95,7 @@ bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
   return static_cast<int64_t>(side->peeled.size()) <= most;
 }
 
-/// Puts back what was taken out of a matrix that others read too.
+/// Restores the removed parts of a matrix that others read too.
 void PeeledProduct::Restore(const Lines& lines, const Side& side) {
   for (const Peeled& entry : side.peeled) *side.At(lines, entry.line, entry.k) = entry.value;
 }

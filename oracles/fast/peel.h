@@ -25,8 +25,8 @@ class PeeledProduct {
  public:
   PeeledProduct(const Kernels& kernels, const Blas& blas) : kernels_(kernels), blas_(blas) {}
 
-  /// False, with nothing written, where too much would have to be peeled. Elements that it refuses are
-  /// appended to `refused`.
+  /// False, with nothing written, if too much would have to be peeled. Elements that it refuses are appended to
+  /// `refused`.
   bool Run(const Lines& a, const Lines& b, int64_t item, Team& team, Results::Store& store,
            std::vector<int64_t>* refused);
 
@@ -37,7 +37,7 @@ class PeeledProduct {
   };
   struct Side {
     Buffer<double> copy, limits;
-    double* matrix = nullptr;  ///< the copy, or what Lines converted
+    double* matrix = nullptr;  ///< the copy, or the data that Lines converted
     std::vector<Peeled> peeled;
     int64_t stride = 0;
     double* At(const Lines& lines, int64_t line, int64_t k) const;

@@ -168,12 +168,12 @@ class Engine::Impl {
     }
   }
 
-  /// P3: what is left, element by element.
+  /// P3: the remaining elements, one by one.
   void Accumulate(int64_t item, Results::Store& store) {
     std::erase_if(refused_, [&](int64_t element) { return store.MarkOf(element) == Mark::kDomain; });
     if (refused_.empty()) return;
     const int64_t n = columns_.lines, k = rows_.count, first = item * rows_.lines;
-    // Whole columns are gathered once where most are needed.
+    // Whole columns are gathered once if most are needed.
     const bool many = static_cast<int64_t>(refused_.size()) > n;
     double* all = many ? gathered_.Need(n * k + 1) : nullptr;
     const auto gather = [&](int64_t begin, int64_t end, int) {

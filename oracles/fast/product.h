@@ -41,7 +41,7 @@ class Engine {
   explicit Engine(Options options = {});
   ~Engine();
 
-  /// False, with nothing computed, where the floating-point environment is not the default one.
+  /// False, with nothing computed, if the floating-point environment is not the default one.
   [[nodiscard]] bool Compute(const Product& product, Results* results);
   /// Team::correction_seconds of its threads.
   double correction_seconds() const;

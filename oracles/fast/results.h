@@ -45,7 +45,7 @@ class Results {
   int64_t size() const;
   /// Element (b * m + i) * n + j.
   Reference At(int64_t element) const;
-  /// True where P1 and P2 both refused (deep counts as fallen back).
+  /// True if P1 and P2 both refused (deep counts as fallen back).
   bool FellBack(int64_t element) const;
   const TierCounts& counts() const;
 

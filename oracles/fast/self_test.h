@@ -7,9 +7,8 @@
 
 namespace ulpscope::fast {
 
-/// Products with known traps (peeled elements, exact cancellation, ties, subnormals, infinities) by every
-/// tier, compared with the superaccumulator element by element. Returns what went wrong; empty when all is
-/// well.
+/// Products with known traps (peeled elements, exact cancellation, ties, subnormals, infinities) by every tier,
+/// compared with the superaccumulator element by element. Returns the failures; empty if there are none.
 std::string SelfTest(const Options& options);
 
 }  // namespace ulpscope::fast

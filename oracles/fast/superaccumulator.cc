@@ -79,8 +79,8 @@ Dyadic Superaccumulator::Value() {
   return value;
 }
 
-/// The reference of a sum whose digits are not negative and whose leading one is `top`, where the leading
-/// digits decide it.
+/// The reference of a sum whose digits are not negative and whose leading one is `top`, if the leading digits decide
+/// it.
 std::optional<Reference> Superaccumulator::FromLeadingDigits(int top) const {
   if (top < 0) return Reference{.hi = 0, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
   const int place = kDigitBits * top - kBias;  // the sum is at least 2^place, and below 2^(place + 54)
@@ -94,7 +94,7 @@ std::optional<Reference> Superaccumulator::FromLeadingDigits(int top) const {
   unit *= 0x1p53;
   bool more = false;
   for (int i = top - kLeading; i >= 0; --i) more |= digits_[static_cast<size_t>(i)] != 0;
-  // Whatever is below the last unit rounds like half of it, if both words of the result end far above.
+  // Digits below the last unit round like half of it, if both words of the result end far above.
   if (more) parts[kLeading] = unit / 2;
   auto reference = RoundSum(parts, 0);
   if (!reference || place + 54 >= 1023) return std::nullopt;

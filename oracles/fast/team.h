@@ -21,9 +21,8 @@ class Team {
 
   int members() const { return static_cast<int>(threads_.size()) + 1; }
 
-  /// Calls work(begin, end, member) on ranges that together are [0, count), of multiples of `grain`; returns
-  /// when all are done. Ranges are contiguous and one per member, so that which member does what is no matter
-  /// of timing.
+  /// Calls work(begin, end, member) on ranges that together are [0, count), of multiples of `grain`; returns when all
+  /// are done. Ranges are contiguous and one per member, so that each member's work does not depend on timing.
   void For(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& work);
 
   /// For benches on busy machines: the CPU time of the longest part of each For so far, less what the caller

@@ -14,7 +14,7 @@ using fixed::Integer;
 
 constexpr int64_t kGuard = 96;
 constexpr int64_t kErrorBits = 64;     ///< every kernel's error is below 2^kErrorBits units
-constexpr int64_t kVanished = -47000;  ///< exponent of what is left of exp below -2^15
+constexpr int64_t kVanished = -47000;  ///< exponent of the value that replaces exp below -2^15
 constexpr int64_t kMostAngleBits = 8192;
 
 Dyadic Power(int64_t exponent) { return {.m = 1, .e = exponent}; }

@@ -1,4 +1,5 @@
-// Functions at exact binary numbers, enclosed: what the images of enclosures are made of (exact.h has the arithmetic and its bounds).
+// Functions at exact binary numbers, enclosed: the building blocks for images of enclosures (exact.h has the arithmetic
+// and its bounds).
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ const FloatFormat& ComputeFormat(const PlanNode& node);
 /// f of every point of `a`; endpoints outwards by the error of PairFunction.
 Interval FunctionImage(NodeKind kind, Interval a);
 Interval PowerImage(Interval a, double exponent);
-/// Every angle of a point (x, y); both of pi and -pi where y may be a zero of either sign beside a negative x.
+/// Every angle of a point (x, y); both of pi and -pi if y may be a zero of either sign with a negative x.
 Interval AngleImage(Interval y, Interval x);
 /// `value` widened by FunctionSlack and by the flush of subnormals.
 Interval WithSlack(const PlanNode& node, Interval value);

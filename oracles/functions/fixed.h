@@ -41,9 +41,9 @@ struct Bounds {
   Integer low, high;
 };
 Bounds ErfSeries(const Dyadic& x, int64_t w);
-/// sum over n of (-1)^n (2n-1)!! / (2x^2)^n, that is sqrt(pi) x exp(x^2) erfc(x), enclosed; cut where a term
-/// falls below 2^(w/2) units, or where terms begin to grow: the remainder of this alternating series is
-/// smaller than the first term left out.
+/// sum over n of (-1)^n (2n-1)!! / (2x^2)^n, that is sqrt(pi) x exp(x^2) erfc(x), enclosed; truncated at a term below
+/// 2^(w/2) units, or before terms begin to grow: the remainder of this alternating series is smaller than the first
+/// term left out.
 Bounds ErfcSeries(const Dyadic& x, int64_t w);
 
 }  // namespace ulpscope::fixed

@@ -239,7 +239,7 @@ TwoDoubles PairExp2(TwoDoubles a) {
   return TimesPowerOfTwo(Add(kOne, SmallExpm1(Multiply(rest, PairLn2()))), static_cast<int>(k));
 }
 
-/// The logarithm of what is left of a power of two, so that those come out whole.
+/// The logarithm of the quotient by a power of two, so that powers of two give whole numbers.
 TwoDoubles PairLog2(TwoDoubles a) {
   int exponent = 0;
   const double fraction = std::frexp(a.hi, &exponent);

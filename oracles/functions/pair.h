@@ -25,8 +25,8 @@ inline constexpr double kFastExpError = 1.25e-4;
 /// f(a); NaN and infinities as in ApplyFunction. Results below 2^-1022 are rounded once to binary64's
 /// subnormals, with the sign of the rest in `lo`.
 TwoDoubles PairFunction(NodeKind kind, TwoDoubles a);
-/// a to the power of a number: exponents of a few bits by squaring and roots, others through log and exp, where the error is
-/// that of the exponent times log a.
+/// a to the power of a number: exponents of a few bits by squaring and roots, others through log and exp, whose error
+/// is that of the exponent times log a.
 TwoDoubles PairPower(TwoDoubles a, double exponent);
 /// The angle of the point (x, y); zeros have their signs.
 TwoDoubles PairAtan2(TwoDoubles y, TwoDoubles x);

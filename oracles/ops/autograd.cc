@@ -78,7 +78,7 @@ class Reverse {
     return known == low_.identity.end() ? node : known->second;
   }
 
-  /// Adds `grad` to what `arg` has received, in the shape and dtype of `arg`.
+  /// Adds `grad` to the gradient of `arg`, in the shape and dtype of `arg`.
   void Give(int arg, int grad) {
     if (!low_.needs_grad[static_cast<size_t>(arg)]) return;
     grad = low_.SumTo(grad, low_.at(arg).shape);
@@ -130,7 +130,7 @@ class Reverse {
 
   int Less(int a, int b) { return low_.Elementwise(NodeKind::kLess, {a, b}, DType::kBool); }
 
-  /// `grad` where the condition holds, else nothing.
+  /// `grad` where the condition is true, else nothing.
   int Where(int condition, int grad) {
     const DType dtype = low_.at(grad).dtype;
     return low_.Elementwise(NodeKind::kChoose, {grad, low_.Scalar(0, dtype), condition}, dtype);
@@ -378,7 +378,7 @@ class Reverse {
     return low_.Strided(node, shape, std::move(strides), last);
   }
 
-  /// The elements that are as large as the largest one share what it receives.
+  /// The elements that equal the largest one share its gradient.
   void Extreme(int id, const PlanNode& node, int grad) {
     const Shape from = low_.at(node.args[0]).shape;
     Shape kept = from;
@@ -390,7 +390,7 @@ class Reverse {
                           node.dtype));
   }
 
-  /// The product without the element: where one is zero no quotient gives that, and the element has no reference.
+  /// The product without the element: if one element is zero, no quotient gives that, and the element has no reference.
   void Product(int id, const PlanNode& node, int grad) {
     const Shape from = low_.at(node.args[0]).shape;
     const DType dtype = node.dtype;
@@ -487,7 +487,8 @@ class Reverse {
     low_.autocast = autocast;
   }
 
-  /// The same for gather, line by line: along its dimension every element sums up what the places gave that named it.
+  /// The same for gather, row by row: along its dimension every element sums up the gradients of the places that named
+  /// it.
   void Gathered(const PlanNode& node, int grad) {
     const int source = node.args[0];
     const Shape from = low_.at(source).shape, of = low_.at(node.args[1]).shape;
@@ -548,7 +549,7 @@ class Reverse {
   Lowering& low_;
   std::map<int, int>
       pending_;  ///< identity node -> gradient so far; nodes are made in order, so the last one is complete
-  std::map<int, std::string> lost_;  ///< identity node -> why what it would receive has no reference
+  std::map<int, std::string> lost_;  ///< identity node -> the reason why its gradient has no reference
   std::set<int> sums_;               ///< of two contributions or more
   int first_ = 0;
 };

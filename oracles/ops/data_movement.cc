@@ -163,7 +163,7 @@ int PaddedNumbers(Lowering& low, const std::string& mode, int64_t extent, int64_
   return parts.size() == 1 ? parts[0] : low.Join(parts, 0, DType::kInt64);
 }
 
-/// Elements of a constant before and after, or fewer of its own where that is negative.
+/// Elements of a constant before and after, or fewer of its own if the number is negative.
 int PaddedByConstant(Lowering& low, int node, size_t axis, int64_t before, int64_t after, double value) {
   const DType dtype = low.at(node).dtype;
   const auto dim = static_cast<int64_t>(axis);
@@ -241,7 +241,7 @@ int LowerEmbedding(Lowering& low, const OpCall& call) {
 
 namespace {
 
-/// x, and added to each element of a line what the places gave that name it: x + given @ (index == number).
+/// x, with the gradients of the places that name each element of a row added: x + given @ (index == number).
 int Received(Lowering& low, int x, int index, int given, double alpha) {
   const int64_t count = low.at(x).shape.back();
   const int numbers = low.Count(0, 1, count, low.at(index).dtype);

@@ -74,8 +74,8 @@ int LowerTanh(Lowering& low, const OpCall& call) { return Unary(low, call, NodeK
 int LowerErf(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kErf); }
 int LowerErfc(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kErfc); }
 
-/// exp(x ln 2), as stacks have it that know no exp2; one step where they do, which the slack covers: what an argument loses
-/// is multiplied by its magnitude.
+/// exp(x ln 2), as in stacks that have no exp2; one step in others, which the slack covers: the argument's error is
+/// multiplied by its magnitude.
 int LowerExp2(Lowering& low, const OpCall& call) {
   NeedOperands(call, 1, 1);
   Composite op(low, call);

@@ -1,4 +1,4 @@
-// Losses: what each element loses, then their sum or mean, which PyTorch computes in kernels of their own.
+// Losses: the loss of each element, then their sum or mean, which PyTorch computes in kernels of their own.
 #include <algorithm>
 
 #include "oracles/ops/composite.h"
@@ -13,7 +13,7 @@ Over OverOf(const Step& step) {
   return word == "none" ? Over::kNone : word == "sum" ? Over::kSum : Over::kMean;
 }
 
-/// The loss over all elements from that of each; `weight` is what a mean divides by, -1 for their number.
+/// The loss over all elements from that of each; `weight` is the divisor of a mean, -1 for their number.
 int OverAll(Lowering& low, const OpCall& call, Composite& op, int each, int weight, const char* total_name,
             const char* mean_name) {
   const Over over = OverOf(call.step);
@@ -65,12 +65,12 @@ int Bent(Lowering& low, const OpCall& call, double edge, bool divided) {
 /// The classes lie along dimension 1, or 0 of a vector.
 int64_t ClassDim(const Shape& shape) { return shape.size() == 1 ? 0 : 1; }
 
-/// Targets that are whole numbers: which of them count, where the others point meanwhile, and what each weighs.
+/// Targets that are whole numbers: which of them count, the replacement of the others, and the weight of each.
 struct Targets {
   int ignored = -1;  ///< a condition, or -1
   int place = -1;
   int weight = -1;  ///< of each target; -1 without weights
-  int total = -1;   ///< what a mean divides by; -1 for the number of targets
+  int total = -1;   ///< divisor of a mean; -1 for the number of targets
 };
 
 Targets TargetsOf(Lowering& low, const OpCall& call, Composite& op) {
@@ -229,7 +229,7 @@ int LowerBinaryCrossEntropy(Lowering& low, const OpCall& call) {
   return Reduced(low, call, op, each);
 }
 
-/// target log(target) - target x; nothing where the target is zero.
+/// target log(target) - target x; nothing if the target is zero.
 int LowerKlDiv(Lowering& low, const OpCall& call) {
   NeedOperands(call, 2, 2);
   Composite op(low, call, CommonType(low, call, {0, 1}));

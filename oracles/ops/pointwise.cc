@@ -306,7 +306,7 @@ Division Divided(Lowering& low, const OpCall& call, DType dtype) {
 
 }  // namespace
 
-/// With the sign of the divisor, as Python has it: fmod, and the divisor added where the signs differ.
+/// With the sign of the divisor, as in Python: fmod, and the divisor added if the signs differ.
 int LowerRemainder(Lowering& low, const OpCall& call) {
   const DType dtype = CommonType(low, call, {0, 1});
   const Division found = Divided(low, call, dtype);

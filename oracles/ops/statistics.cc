@@ -8,12 +8,12 @@
 namespace ulpscope {
 namespace {
 
-/// The mean of the squared distances from the mean, of which `corrected` fewer are counted. Frameworks take two passes, Welford's
-/// or the mean of the squares less the squared mean; the slack bounds them all, as in layer_norm.
+/// The mean of the squared distances from the mean, with `correction` subtracted from the count. Frameworks take two
+/// passes, Welford's or the mean of the squares less the squared mean; the slack bounds them all, as in layer_norm.
 int Variance(Lowering& low, Composite& op, int x, const std::vector<int64_t>& axes, bool keepdim,
              double correction) {
-  // The distances from the mean add up to nothing, and so does the gradient through it: frameworks leave that out. Kept, it
-  // would be noise, which a rounding to a small range explains better than what they do.
+  // The distances from the mean add up to nothing, and so does the gradient through it: frameworks leave that out.
+  // Kept, it would be noise, which a rounding to a small range would explain better than the true model.
   const bool with_gradient = std::exchange(low.grad_enabled, false);
   const int sum = low.Inner(low.Sum(x, axes, true, op.inner()), op.Part("sum"));
   const int64_t count = low.at(low.plan.Root(sum)).terms();
