@@ -57,9 +57,9 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
   }
   for (const auto& [operand, reads] : left) {
     if (operand.ends_with("@" + value)) continue;
-    const std::string what = IsInside(value, operand)
-                                 ? "the " + Braced(StepInside(operand, value)) + " of " + Braced(Code(value))
-                                 : Braced(NumberPhrase(test_case, operand, value));
+    const std::string what = IsInside(value, operand) ? "the " + Braced(StepInside(operand, value)) +
+                                                            " inside " + Braced(Code(value))
+                                                      : Braced(NumberPhrase(test_case, operand, value));
     const bool is_number =
         std::isdigit(static_cast<unsigned char>(what.back())) != 0 && !what.starts_with("operand ");
     const size_t at = operand.find('@');

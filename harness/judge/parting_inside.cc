@@ -62,10 +62,12 @@ Deed RoundsInside(const std::string& value, const Classification& classification
     if (more) names.emplace_back("other steps");
     // If there are many steps, the rounding of some has no visible effect, and the numbers do not show which.
     const bool perhaps = !more && rounded.size() == 1 && MayRoundMoreInside(value, classification, cuts);
-    const std::string which = DescribeInside(value, classification).all ? "each step"
-                              : names.size() > kMostNamed               ? "several steps"
-                                                          : (perhaps ? "at least " : "") + JoinNames(names);
-    parts.push_back(fmt::format("{} of {} to {}", which, Code(value), Formats(formats, kOfIntermediates)));
+    // "the sigmoid of `v`" would be sigmoid(v).
+    const std::string which = DescribeInside(value, classification).all ? "each step of"
+                              : names.size() > kMostNamed
+                                  ? "several steps of"
+                                  : (perhaps ? "at least " : "") + JoinNames(names) + " inside";
+    parts.push_back(fmt::format("{} {} to {}", which, Code(value), Formats(formats, kOfIntermediates)));
   }
   return Say("rounds", "round", Join(parts, " and "));
 }

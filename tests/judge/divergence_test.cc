@@ -620,8 +620,8 @@ TEST(Divergence, KnownSumsOfOneSideAreNotWhatPartsTwoThatRoundInside) {
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].sentence.starts_with(
-      "a computes `product` with at least one of its steps rounded to bfloat16; b does the same, and their "
-      "results differ for a reason that was not found"))
+      "a computes `product` with at least one of its steps rounded to bfloat16; b does the same, and the "
+      "results of the two sides differ for a reason that was not found"))
       << found[0].sentence;
 }
 
@@ -633,15 +633,15 @@ TEST(Divergence, StepsInsideAnOpAreSaidByWhatAllModelsShare) {
   };
   const std::string exp = "product.exp_in_denominator", total = "product.total";
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}})}),
-            "a rounds the exp in the denominator of `product` to bfloat16");
+            "a rounds the exp in the denominator inside `product` to bfloat16");
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}})}),
             "a rounds each step of `product` to bfloat16");
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}})}),
-            "a rounds the exp in the denominator and total of `product` to bfloat16");
+            "a rounds the exp in the denominator and total inside `product` to bfloat16");
   // That one alone is no model's.
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}}),
                         inside({{exp, "bfloat16"}, {total, "none"}, {"product.shifted", "bfloat16"}})}),
-            "a rounds the exp in the denominator and other steps of `product` to bfloat16");
+            "a rounds the exp in the denominator and other steps inside `product` to bfloat16");
   // A step, or every one of them: no facet has a single word, and all models have bfloat16.
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}}), inside({{total, "bfloat16"}}), inside({}, "bfloat16")}),
             "a rounds at least one step of `product` to bfloat16");
