@@ -134,7 +134,8 @@ std::string BesideWhatIsWritten(const Side& side, const Side& others, const std:
 }
 
 /// Ends a sentence in which both sides do the same.
-constexpr std::string_view kStillDiffer = "the results of the two sides differ for a reason that was not found";
+constexpr std::string_view kStillDiffer =
+    "the results of the two sides differ for a reason that was not found";
 
 std::string Spell(const Cast& cast) {
   return fmt::format("a tensor of shape {} from {} to {} in `{}`", Bracketed(cast.shape), cast.from, cast.to,
