@@ -215,7 +215,7 @@ ULPSCOPE_RULE_NUMBER(double, kFewestUnits, 0.6);
 
 /// measured: coverage of known answers fell where the law of more results was not tempered; by which script is not recorded.
 ULPSCOPE_RULE_NUMBER(double, kTemperedOutputs, 128);
-/// chosen: elements on which a goodness of fit is computed; nothing known tests its neighbours.
+/// chosen: elements on which a goodness of fit is computed; half as many fail Limits.SixtyFourErrorsOfOneSignAreNoChance.
 ULPSCOPE_RULE_NUMBER(size_t, kFitElements, 64);
 /// derived: binary64 has 53 bits, which is where a bisection ends; 16 steps at least find the edge of a cell to 2^-16 of its width.
 ULPSCOPE_RULE_NUMBER(int, kFewestHalvings, 16);
@@ -255,7 +255,8 @@ ULPSCOPE_RULE_NUMBER(double, kRoomOfLean, 3);
 ULPSCOPE_RULE_NUMBER(double, kNoCoincidence, 24);
 /// derived: a finer difference than 2^-44 of a unit in the last place is the rounding of binary64 in what is compared.
 ULPSCOPE_RULE_NUMBER(double, kFineDifference, 0x1p44);
-/// chosen: an error is near a predicted one within half of itself, and three in four have to be; nothing known tests its neighbours.
+/// chosen: an error is near a predicted one within half of itself, and three in four have to be. Half of the first
+/// fails SameErrors.ThoseThatWerePredictedBesideALittleOfTheirOwn.
 ULPSCOPE_RULE_NUMBER(double, kNearPredicted, 0.5);
 ULPSCOPE_RULE_NUMBER(double, kMostlyNear, 0.75);
 /// chosen: of fewer errors chance predicts what it pleases; nothing known tests its neighbours.
