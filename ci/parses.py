@@ -34,7 +34,7 @@ def main():
 
 
 def read(unit):
-    """What the compiler says of one unit; None where it accepts it."""
+    """The compiler's complaints about one unit; None if it accepts it."""
     said = subprocess.run(syntax_only(shlex.split(unit["command"])), cwd=unit["directory"], capture_output=True, text=True, check=False)
     return None if said.returncode == 0 else said.stderr
 

@@ -41,8 +41,7 @@ DifferenceSize PartedSentences::SizeOf(const Parted& parted, const std::string& 
   DifferenceSize size;
   for (const size_t i : parted.left) {
     for (const size_t j : parted.right) {
-      const TensorDifference* each = Difference(i, j, value);
-      if (each != nullptr && !each->Same()) AddPair(*each, &size);
+      if (Differs(i, j, value)) AddPair(*Difference(i, j, value), &size);
     }
   }
   return size;
@@ -119,15 +118,18 @@ void PartedSentences::Tell(const Side& a, const Side& b, const Parted& parted, D
                                 CastsOf(*members_[j].result, stage)),
                   divergence);
     }
-    default:
+    default: {
       if (divergence->kind == DivergenceKind::kSpecial && Difference(i, j, value)->one_finite > 0)
         return Take(RangeSentence(a, b, value, GrowsAlone(value) ? Infinity::kOverflow : Infinity::kAny),
                     divergence);
-      divergence->sentence = DifferenceSentence(
-          divergence, a, b, DifferencesOf(parted, value),
-          {.everywhere = ComesFrom(parted, value),
-           .names = DifferingOperandsOf(parted, value),
-           .from_equal = divergence->kind == DivergenceKind::kCarried ? MostFromEqual(parted, value) : 0});
+      DifferingOperands operands;
+      if (divergence->kind == DivergenceKind::kBits) operands.everywhere = ComesFrom(parted, value);
+      if (divergence->kind == DivergenceKind::kCarried) {
+        operands.names = DifferingOperandsOf(parted, value);
+        operands.from_equal = MostFromEqual(parted, value);
+      }
+      divergence->sentence = DifferenceSentence(divergence, a, b, DifferencesOf(parted, value), operands);
+    }
   }
 }
 
@@ -135,9 +137,8 @@ std::string PartedSentences::ComesFrom(const Parted& parted, const std::string& 
   const Step* step = FindStep(case_.program, value);
   if (step == nullptr) return "";
   const auto differs_where_it_does = [&](size_t i, size_t j, const std::string& operand) {
-    const TensorDifference *own = Difference(i, j, value), *before = Difference(i, j, operand);
-    if (own == nullptr || own->Same()) return true;
-    if (before == nullptr || before->Same()) return false;
+    if (!Differs(i, j, value)) return true;
+    if (!Differs(i, j, operand)) return false;
     const TensorData &a = *FindTensor(i, value), &b = *FindTensor(j, value);
     const TensorData &from_a = *FindTensor(i, operand), &from_b = *FindTensor(j, operand);
     if (from_a.shape != a.shape) return false;
@@ -164,10 +165,7 @@ std::vector<std::string> PartedSentences::DifferingOperandsOf(const Parted& part
   if (operands == operands_.end()) return differing;
   for (const std::string& operand : operands->second) {
     const bool differs = std::ranges::any_of(parted.left, [&](size_t i) {
-      return std::ranges::any_of(parted.right, [&](size_t j) {
-        const TensorDifference* difference = Difference(i, j, operand);
-        return difference != nullptr && !difference->Same();
-      });
+      return std::ranges::any_of(parted.right, [&](size_t j) { return Differs(i, j, operand); });
     });
     if (differs && !Contains(differing, operand)) differing.push_back(operand);
   }

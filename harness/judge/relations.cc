@@ -186,13 +186,16 @@ void Relations::NoteOperands(const std::vector<Step>& steps) {
   }
 }
 
+bool Relations::Differs(size_t i, size_t j, const std::string& name) const {
+  const TensorDifference* difference = Difference(i, j, name);
+  return difference != nullptr && !difference->Same();
+}
+
 bool Relations::Inherited(size_t i, size_t j, const std::string& name) const {
   const auto operands = operands_.find(name);
   if (operands == operands_.end()) return false;
-  return std::ranges::any_of(operands->second, [&](const std::string& operand) {
-    const TensorDifference* difference = Difference(i, j, operand);
-    return difference != nullptr && !difference->Same();
-  });
+  return std::ranges::any_of(operands->second,
+                             [&](const std::string& operand) { return Differs(i, j, operand); });
 }
 
 bool Relations::Flushes(size_t i, size_t j, const std::string& name) const {
@@ -290,10 +293,8 @@ size_t Relations::FirstUnexplainedLike(size_t i, const std::string& name) const 
 }
 
 Basis Relations::PartUnexplained(size_t i, size_t j, const std::string& name) const {
-  const TensorDifference* difference = Difference(i, j, name);
-  const bool parts =
-      IsUnexplained(i, name) && IsUnexplained(j, name) && difference != nullptr && !difference->Same();
-  return parts ? Basis::kProved : Basis::kSame;
+  return IsUnexplained(i, name) && IsUnexplained(j, name) && Differs(i, j, name) ? Basis::kProved
+                                                                                 : Basis::kSame;
 }
 
 Basis Relations::PartInValue(size_t i, size_t j, const std::string& name) const {

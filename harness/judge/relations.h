@@ -52,6 +52,8 @@ class Relations {
   Basis PartInDtype(size_t i, size_t j, const std::string& name) const;
   Basis PartInPrecision(size_t i, size_t j, const std::string& name) const;
   void NoteOperands(const std::vector<Step>& steps);
+  /// True if both have the value in one dtype and shape, and other bits of it.
+  bool Differs(size_t i, size_t j, const std::string& name) const;
   /// True if the step's operands already differed.
   bool Inherited(size_t i, size_t j, const std::string& name) const;
   /// True if the only difference is that one has zeros where the other has subnormal numbers.

@@ -38,26 +38,26 @@ std::string ShowOfAll(const Side& side, const std::string& value) {
 /// Chosen: a line.
 constexpr size_t kShownOfError = 140;
 
-/// "raises RuntimeError ("...")": the outcome that the backends of `side` have in common.
-std::string DescribeOneOutcome(const Side& side) {
-  const Outcome& outcome = side.speaker.result->outcome;
+/// "raises RuntimeError ("...")"; with `several` backends "raise RuntimeError ("...")".
+std::string DescribeOneOutcome(const CaseResult& result, bool several) {
+  const auto verb = [&](const char* singular, const char* plural) { return several ? plural : singular; };
+  const Outcome& outcome = result.outcome;
   if (outcome.kind == OutcomeKind::kCrashed) {
-    return fmt::format("{}{}", Verb(side, "crashes", "crash"),
+    return fmt::format("{}{}", verb("crashes", "crash"),
                        outcome.error_class.empty() ? "" : " with " + FirstLine(outcome.error_class, 40));
   }
   if (outcome.kind == OutcomeKind::kRaised) {
     std::string text = FirstLine(outcome.text, kShownOfError);
-    return fmt::format("{} {}{}", Verb(side, "raises", "raise"),
+    return fmt::format("{} {}{}", verb("raises", "raise"),
                        outcome.error_class.empty() ? "an error" : FirstLine(outcome.error_class, 80),
                        text.empty() ? "" : fmt::format(" (\"{}\")", text));
   }
-  const CaseResult& result = *side.speaker.result;
-  if (result.value_order.empty()) return std::string(Verb(side, "completes", "complete"));
+  if (result.value_order.empty()) return verb("completes", "complete");
   const std::string& first = result.value_order.front();
   const auto value = result.values.find(first);
-  if (value == result.values.end()) return std::string(Verb(side, "completes", "complete"));
+  if (value == result.values.end()) return verb("completes", "complete");
   std::string text =
-      fmt::format("{} {} as {}", Verb(side, "returns", "return"), Code(first), Name(value->second.dtype));
+      fmt::format("{} {} as {}", verb("returns", "return"), Code(first), Name(value->second.dtype));
   // A label that must name many words is less informative than the cell of the matrix.
   constexpr size_t kLongestLabel = 100;
   const std::string& label = value->second.classification.label;
@@ -67,10 +67,11 @@ std::string DescribeOneOutcome(const Side& side) {
 
 /// Backends that raise or crash in several ways are described one by one.
 std::string DescribeOutcome(const Side& side) {
-  const auto told = [](const Side& each) {
-    return fmt::format("{} {}", JoinNames(each.names), DescribeOneOutcome(each));
+  const auto clause = [](const Side& each) {
+    return fmt::format("{} {}", JoinNames(each.names),
+                       DescribeOneOutcome(*each.speaker.result, each.names.size() > 1));
   };
-  if (side.speaker.result->outcome.kind == OutcomeKind::kCompleted) return told(side);
+  if (side.speaker.result->outcome.kind == OutcomeKind::kCompleted) return clause(side);
   std::vector<Side> ways;
   for (size_t i = 0; i < side.results.size(); ++i) {
     const Outcome& mine = side.results[i]->outcome;
@@ -84,7 +85,7 @@ std::string DescribeOutcome(const Side& side) {
     way.names.push_back(side.names[i]);
   }
   std::vector<std::string> clauses;
-  for (const Side& way : ways) clauses.push_back(told(way));
+  for (const Side& way : ways) clauses.push_back(clause(way));
   return Join(clauses, ", ");
 }
 
@@ -159,10 +160,8 @@ Sentence OutcomeSentence(const Side& left, const Side& right) {
   const bool left_first = left.speaker.result->outcome.kind != OutcomeKind::kCompleted;
   const Side& first = left_first ? left : right;
   const Side& second = left_first ? right : left;
-  Side one{.names = {""}, .speaker = first.speaker};
   return {.claim = fmt::format("{}; {}", DescribeOutcome(first), DescribeOutcome(second)),
-          .witness = "",
-          .summary = DescribeOneOutcome(one)};
+          .summary = DescribeOneOutcome(*first.speaker.result, false)};
 }
 
 Sentence DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
@@ -174,7 +173,6 @@ Sentence DtypeSentence(const Side& a, const Side& b, const std::string& value, s
                        dtype);
   };
   return {.claim = fmt::format("{}; {}", clause(a, left), clause(b, right)),
-          .witness = "",
           .summary = left == "none" ? "gives no such value" : fmt::format("gives a value as {}", left)};
 }
 
@@ -312,7 +310,6 @@ Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap) {
     return {.claim = fmt::format(
                 "The results of {} on {} {} {}, and no stage of its trace names a format so narrow ({})",
                 value, backend, proved ? "prove" : "make it likely that there is", gap.format, stages),
-            .witness = "",
             .summary = fmt::format("has {} in a value, which no stage of its trace shows", gap.format)};
   const std::string does = gap.by == GraphGap::By::kOp
                                ? fmt::format("computes {} in {}", value, gap.format)
@@ -320,7 +317,6 @@ Sentence GraphGapSentence(const std::string& backend, const GraphGap& gap) {
   return {
       .claim = fmt::format("The {} stage of {} {}, but what is executed {} ({})", gap.from, backend, does,
                            proved ? "does not: the results prove it" : "likely does not", stages),
-      .witness = "",
       .summary = OfAnyValue(fmt::format("has a stage that {}, and does not execute that", does), gap.value)};
 }
 
@@ -370,7 +366,6 @@ Sentence CastsSentence(const Side& a, const Side& b, const std::string& stage, s
                                             : Verb(silent, "does not", "do not")));
   return {.claim =
               fmt::format("The results agree bit by bit, but in the {} stage {}", stage, Join(clauses, "; ")),
-          .witness = "",
           .summary = "has other casts in its trace"};
 }
 

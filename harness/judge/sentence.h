@@ -14,7 +14,7 @@ namespace ulpscope {
 
 /// A claim, an element that shows it (": `y[0]` is 2 on a and 2.5 on b"; "" without one), and one side's behaviour.
 struct Sentence {
-  std::string claim, witness, summary;
+  std::string claim, witness = {}, summary = {};
 
   std::string Text() const { return claim + witness + "."; }
 };

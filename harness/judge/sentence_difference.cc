@@ -377,11 +377,10 @@ Sentence RangeSentence(const Side& a, const Side& b, const std::string& value, I
   const std::string summary =
       infinity == Infinity::kOverflow ? "overflows in a value" : "leaves the finite range in a value";
   if (!first.empty() && !second.empty())
-    return {.claim = fmt::format("{}; {}", first, second), .witness = "", .summary = summary};
+    return {.claim = fmt::format("{}; {}", first, second), .summary = summary};
   const Side& stays = first.empty() ? a : b;
   return {.claim = fmt::format("{}{}; {} {} there", first, second, JoinNames(stays.names),
                                Verb(stays, "does not", "do not")),
-          .witness = "",
           .summary = summary};
 }
 
